@@ -1,0 +1,262 @@
+//! The two implementations.
+
+use std::collections::HashSet;
+
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::{Generics, Ident};
+
+use super::{
+    arguments::{Assertion, Presence},
+    input::{CountedFields, Field, Shape, Variant},
+};
+
+/// The type that the traits are implemented for.
+pub(super) struct Target<'a> {
+    ident: &'a Ident,
+    generics: &'a Generics,
+    runtime: TokenStream,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Trait {
+    Text,
+    Part,
+}
+
+impl Trait {
+    fn path(self, runtime: &TokenStream) -> TokenStream {
+        match self {
+            Self::Text => quote!(#runtime::KeyText),
+            Self::Part => quote!(#runtime::KeyPart),
+        }
+    }
+
+    /// What an `Option` of such a type is.
+    fn option_path(self, runtime: &TokenStream) -> TokenStream {
+        match self {
+            Self::Text => quote!(#runtime::__private::TextOption),
+            Self::Part => quote!(#runtime::__private::PartOption),
+        }
+    }
+}
+
+impl<'a> Target<'a> {
+    pub(super) fn new(ident: &'a Ident, generics: &'a Generics, runtime: TokenStream) -> Self {
+        Self {
+            ident,
+            generics,
+            runtime,
+        }
+    }
+
+    pub(super) fn implement(&self, shape: &Shape<'_>) -> TokenStream {
+        let runtime = &self.runtime;
+        let writer = &Ident::new("writer", Span::mixed_site());
+        let body = match shape {
+            Shape::Struct(fields) => {
+                let pattern = pattern(fields);
+                let pushes = self.pushes(fields, writer);
+                quote!(let Self #pattern = self; #pushes)
+            }
+            Shape::Enum(variants) => {
+                let arms = variants.iter().map(|variant| self.arm(variant, writer));
+                quote!(match *self { #(#arms)* })
+            }
+        };
+        let text = self.implementation(
+            Trait::Text,
+            self.bounds(shape, Trait::Text),
+            &quote! {
+                fn write_key(&self, #writer: &mut #runtime::KeyWriter) {
+                    #body
+                }
+            },
+        );
+        let part = self.implementation(
+            Trait::Part,
+            self.bounds(shape, Trait::Part),
+            &TokenStream::new(),
+        );
+        quote!(#text #part)
+    }
+
+    /// Implementations that do nothing.
+    pub(super) fn stub(&self) -> TokenStream {
+        let runtime = &self.runtime;
+        let body = quote!(fn write_key(&self, _: &mut #runtime::KeyWriter) {});
+        let text = self.implementation(Trait::Text, Vec::new(), &body);
+        let part = self.implementation(Trait::Part, Vec::new(), &TokenStream::new());
+        quote!(#text #part)
+    }
+
+    fn implementation(
+        &self,
+        of: Trait,
+        bounds: Vec<TokenStream>,
+        body: &TokenStream,
+    ) -> TokenStream {
+        let (impl_generics, type_generics, where_clause) = self.generics.split_for_impl();
+        let written = where_clause
+            .into_iter()
+            .flat_map(|clause| &clause.predicates);
+        let predicates: Vec<_> = written
+            .map(ToTokens::to_token_stream)
+            .chain(bounds)
+            .collect();
+        let keyword = (!predicates.is_empty()).then(|| quote!(where));
+        let (ident, path) = (self.ident, of.path(&self.runtime));
+        quote! {
+            // Deriving for what is deprecated is no use of it.
+            #[allow(deprecated)]
+            #[automatically_derived]
+            impl #impl_generics #path for #ident #type_generics #keyword #(#predicates),* {
+                #body
+            }
+        }
+    }
+
+    fn arm(&self, variant: &Variant<'_>, writer: &Ident) -> TokenStream {
+        let runtime = &self.runtime;
+        let (ident, name) = (variant.ident, &variant.name.text);
+        let pattern = ref_pattern(&variant.fields);
+        let (parameter, pushes) = if variant.fields.counted.is_empty() {
+            (quote!(_), TokenStream::new())
+        } else {
+            (
+                writer.to_token_stream(),
+                self.pushes(&variant.fields, writer),
+            )
+        };
+        quote! {
+            Self::#ident #pattern => {
+                #runtime::KeyWriter::push_variant(#writer, #name, |#parameter| { #pushes });
+            }
+        }
+    }
+
+    fn pushes(&self, fields: &CountedFields<'_>, writer: &Ident) -> TokenStream {
+        let push = |(index, field): (usize, &Field<'_>)| {
+            let span = Span::mixed_site().located_at(field.span());
+            let assertion = match self.dependence(field) {
+                // The bounds of the implementation say what the type must be.
+                Dependence::Parameters | Dependence::Recursion => Assertion::Stable,
+                Dependence::None => field.arguments.assertion,
+            };
+            let function = Ident::new(function(field.arguments.presence, assertion), span);
+            let runtime = &self.runtime;
+            let value = local(index, span);
+            let path = quote_spanned!(span=> #runtime::__private::#function);
+            quote!(#path(#writer, #value);)
+        };
+        fields.counted.iter().enumerate().map(push).collect()
+    }
+
+    /// What the fields' types must be for `of`. Types without parameters are checked where they
+    /// are written, so that rustc blames the field.
+    fn bounds(&self, shape: &Shape<'_>, of: Trait) -> Vec<TokenStream> {
+        let mut seen = HashSet::new();
+        let mut bounds = Vec::new();
+        for field in shape.fields() {
+            let of = match field.arguments.assertion {
+                Assertion::None => of,
+                Assertion::Stable => Trait::Text,
+            };
+            for bound in self.bounds_of(field, of) {
+                if seen.insert(bound.to_string()) {
+                    bounds.push(bound);
+                }
+            }
+        }
+        bounds
+    }
+
+    fn bounds_of(&self, field: &Field<'_>, of: Trait) -> Vec<TokenStream> {
+        let ty = field.ty;
+        match self.dependence(field) {
+            Dependence::None => Vec::new(),
+            // A bound on a type that contains this one would need itself.
+            Dependence::Recursion => {
+                let path = of.path(&self.runtime);
+                let parameters = self
+                    .generics
+                    .type_params()
+                    .map(|parameter| &parameter.ident);
+                parameters.map(|ident| quote!(#ident: #path)).collect()
+            }
+            Dependence::Parameters => {
+                let path = match field.arguments.presence {
+                    Presence::Always => of.path(&self.runtime),
+                    Presence::Nullable | Presence::Required => of.option_path(&self.runtime),
+                };
+                vec![quote!(#ty: #path)]
+            }
+        }
+    }
+
+    fn dependence(&self, field: &Field<'_>) -> Dependence {
+        let parameters: Vec<_> = self.generics.type_params().map(|it| &it.ident).collect();
+        if parameters.is_empty() {
+            return Dependence::None;
+        }
+        let tokens = field.ty.to_token_stream();
+        if mentions(tokens.clone(), &|ident| {
+            ident == "Self" || ident == self.ident
+        }) {
+            Dependence::Recursion
+        } else if mentions(tokens, &|ident| parameters.contains(&ident)) {
+            Dependence::Parameters
+        } else {
+            Dependence::None
+        }
+    }
+}
+
+/// Whether a field's type depends on the parameters of the type.
+enum Dependence {
+    None,
+    Parameters,
+    /// It contains the type itself.
+    Recursion,
+}
+
+fn mentions(tokens: TokenStream, is: &impl Fn(&Ident) -> bool) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => is(&ident),
+        TokenTree::Group(group) => mentions(group.stream(), is),
+        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
+    })
+}
+
+fn pattern(fields: &CountedFields<'_>) -> TokenStream {
+    bindings(fields, &TokenStream::new())
+}
+
+/// For a place behind a reference.
+fn ref_pattern(fields: &CountedFields<'_>) -> TokenStream {
+    bindings(fields, &quote!(ref))
+}
+
+/// Braces fit every kind of struct and variant.
+fn bindings(fields: &CountedFields<'_>, mode: &TokenStream) -> TokenStream {
+    let members = fields.counted.iter().map(|field| &field.member);
+    let locals = (0..fields.counted.len()).map(|index| local(index, Span::mixed_site()));
+    let rest = fields.partial.then(|| quote!(..));
+    quote!({ #(#members: #mode #locals,)* #rest })
+}
+
+fn local(index: usize, span: Span) -> Ident {
+    format_ident!("field_{index}", span = span)
+}
+
+/// The function of the runtime that pushes a field.
+fn function(presence: Presence, assertion: Assertion) -> &'static str {
+    match (presence, assertion) {
+        (Presence::Always, Assertion::None) => "field",
+        (Presence::Always, Assertion::Stable) => "stable_field",
+        (Presence::Nullable, Assertion::None) => "nullable_field",
+        (Presence::Nullable, Assertion::Stable) => "nullable_stable_field",
+        (Presence::Required, Assertion::None) => "required_field",
+        (Presence::Required, Assertion::Stable) => "required_stable_field",
+    }
+}

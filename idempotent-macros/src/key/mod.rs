@@ -1,0 +1,67 @@
+//! From what stands in the attribute to paths from parameters.
+//!
+//! `parse` makes a [`KeyPath`], in which nothing but paths, wrappers and
+//! asserted expressions can be expressed; `bind` makes a [`BoundPath`], whose
+//! root is a parameter of the handler.
+
+mod bind;
+mod parse;
+
+use proc_macro2::{Span, TokenStream};
+use syn::Ident;
+
+pub(crate) use bind::bind;
+pub(crate) use parse::{parse_literal, parse_tokens};
+
+/// A part of the key, not yet bound.
+pub(crate) struct KeyPath {
+    /// The expression without its wrappers.
+    pub(crate) tokens: TokenStream,
+    /// The names it starts from. A path has one root, and more in the arguments
+    /// of its calls; an asserted expression has any number of candidates.
+    pub(crate) roots: Vec<Ident>,
+    /// The part as it is named in messages and in the default scope.
+    pub(crate) text: String,
+    pub(crate) presence: Presence,
+    pub(crate) assertion: Assertion,
+    /// Calls and indexes do not go into a default scope.
+    pub(crate) is_plain: bool,
+    pub(crate) span: Span,
+}
+
+/// What the absence of an `Option` means.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(crate) enum Presence {
+    Always,
+    Required,
+    Nullable,
+}
+
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(crate) enum Assertion {
+    None,
+    Stable,
+}
+
+/// A part of the key whose root is a parameter.
+pub(crate) struct BoundPath {
+    pub(crate) tokens: TokenStream,
+    pub(crate) text: String,
+    pub(crate) presence: Presence,
+    pub(crate) assertion: Assertion,
+    pub(crate) span: Span,
+}
+
+impl BoundPath {
+    /// The function of the runtime that writes this part.
+    pub(crate) const fn writer(&self) -> &'static str {
+        match (self.assertion, self.presence) {
+            (Assertion::None, Presence::Always) => "part",
+            (Assertion::None, Presence::Required) => "required_part",
+            (Assertion::None, Presence::Nullable) => "nullable_part",
+            (Assertion::Stable, Presence::Always) => "stable_part",
+            (Assertion::Stable, Presence::Required) => "required_stable_part",
+            (Assertion::Stable, Presence::Nullable) => "nullable_stable_part",
+        }
+    }
+}

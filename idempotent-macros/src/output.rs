@@ -1,0 +1,149 @@
+//! The handler's return type: what the body returns, and what the caller sees.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{GenericArgument, PathArguments, ReturnType, Signature, Type, TypeParamBound};
+
+use crate::diagnostics;
+use crate::handler::mentions_impl;
+use crate::paths::Runtime;
+
+/// How the handler's future comes about.
+pub(crate) enum Output {
+    /// `async fn … -> R`
+    Async { result: Box<Type> },
+    /// `fn … -> Pin<Box<dyn Future<Output = R> + …>>`, as `#[async_trait]` makes it.
+    Boxed {
+        result: Box<Type>,
+        /// The body's own type, with its lifetimes left to inference.
+        body: TokenStream,
+    },
+}
+
+impl Output {
+    pub(crate) const fn result(&self) -> &Type {
+        match self {
+            Self::Async { result } | Self::Boxed { result, .. } => result,
+        }
+    }
+}
+
+/// Reads the return type, and rewrites it in the signature to the one that the
+/// caller sees.
+pub(crate) fn rewrite(sig: &mut Signature, runtime: &Runtime) -> syn::Result<Output> {
+    if sig.asyncness.is_none() {
+        return rewrite_boxed(sig, runtime);
+    }
+    let ReturnType::Type(_, ty) = &mut sig.output else {
+        return Err(diagnostics::no_result(sig));
+    };
+    if mentions_impl(&**ty) {
+        return Err(diagnostics::impl_in_result(ty));
+    }
+    let result = ty.clone();
+    **ty = Type::Verbatim(outcome(&result, runtime));
+    Ok(Output::Async { result })
+}
+
+fn rewrite_boxed(sig: &mut Signature, runtime: &Runtime) -> syn::Result<Output> {
+    let not_async = diagnostics::not_async(sig);
+    let ReturnType::Type(_, ty) = &mut sig.output else {
+        return Err(not_async);
+    };
+    let mut body = ty.clone();
+    let Some(bounds) = boxed_future(&mut body) else {
+        return Err(not_async);
+    };
+    *bounds = std::mem::take(bounds)
+        .into_iter()
+        .filter(|bound| !matches!(bound, TypeParamBound::Lifetime(_)))
+        .collect();
+    bounds.push(syn::parse_quote!('_));
+
+    let Some(output) =
+        boxed_future(ty).and_then(|bounds| bounds.iter_mut().find_map(future_output))
+    else {
+        return Err(not_async);
+    };
+    let result = Box::new(output.clone());
+    *output = Type::Verbatim(outcome(&result, runtime));
+    Ok(Output::Boxed {
+        result,
+        body: body.into_token_stream(),
+    })
+}
+
+/// `Result<T, …>` becomes `Result<Outcome<T>, …>` in place, which reads well in
+/// rustdoc. Any other alias goes through a projection.
+fn outcome(result: &Type, runtime: &Runtime) -> TokenStream {
+    let root = runtime.root();
+    let span = result.span();
+    if let Type::Path(path) = result {
+        let mut path = path.clone();
+        if let Some(value) = value_of_result(&mut path) {
+            let span = value.span();
+            *value = Type::Verbatim(quote_spanned!(span=> #root::Outcome<#value>));
+            return path.into_token_stream();
+        }
+    }
+    quote_spanned!(span=> <#result as #root::__private::HandlerResult>::Outcome)
+}
+
+fn value_of_result(path: &mut syn::TypePath) -> Option<&mut Type> {
+    let segment = path.path.segments.last_mut()?;
+    if segment.ident != "Result" {
+        return None;
+    }
+    let PathArguments::AngleBracketed(arguments) = &mut segment.arguments else {
+        return None;
+    };
+    arguments
+        .args
+        .iter_mut()
+        .find_map(|argument| match argument {
+            GenericArgument::Type(ty) => Some(ty),
+            _ => None,
+        })
+}
+
+type Bounds = syn::punctuated::Punctuated<TypeParamBound, syn::Token![+]>;
+
+/// The bounds in `Pin<Box<dyn …>>`.
+fn boxed_future(ty: &mut Type) -> Option<&mut Bounds> {
+    match ty {
+        Type::TraitObject(object) => Some(&mut object.bounds),
+        Type::Path(path) => {
+            let segment = path.path.segments.last_mut()?;
+            if segment.ident != "Pin" && segment.ident != "Box" {
+                return None;
+            }
+            let PathArguments::AngleBracketed(arguments) = &mut segment.arguments else {
+                return None;
+            };
+            match arguments.args.first_mut()? {
+                GenericArgument::Type(ty) => boxed_future(ty),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// `R` in `Future<Output = R>`.
+fn future_output(bound: &mut TypeParamBound) -> Option<&mut Type> {
+    let TypeParamBound::Trait(bound) = bound else {
+        return None;
+    };
+    let segment = bound.path.segments.last_mut()?;
+    let PathArguments::AngleBracketed(arguments) = &mut segment.arguments else {
+        return None;
+    };
+    arguments
+        .args
+        .iter_mut()
+        .find_map(|argument| match argument {
+            GenericArgument::AssocType(output) if output.ident == "Output" => Some(&mut output.ty),
+            _ => None,
+        })
+}

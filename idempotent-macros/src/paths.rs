@@ -1,0 +1,32 @@
+//! Paths into the runtime, and spans.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::Path;
+
+/// Where the runtime lives: `::idempotent_runtime`, or what `crate = …` says.
+#[derive(Clone)]
+pub(crate) struct Runtime(TokenStream);
+
+impl Runtime {
+    pub(crate) fn new(path: Option<&Path>) -> Self {
+        Self(path.map_or_else(|| quote!(::idempotent_runtime), ToTokens::to_token_stream))
+    }
+
+    pub(crate) fn root(&self) -> &TokenStream {
+        &self.0
+    }
+
+    /// A path to an item of `__private`, with the span of what it is used for.
+    pub(crate) fn private(&self, name: &str, span: Span) -> TokenStream {
+        let root = &self.0;
+        let name = syn::Ident::new(name, span);
+        quote_spanned!(span=> #root::__private::#name)
+    }
+}
+
+/// A place in the user's code, without its names: rustc then offers no fix that
+/// would overwrite a whole literal.
+pub(crate) fn mixed(span: Span) -> Span {
+    Span::mixed_site().located_at(span)
+}

@@ -1,0 +1,236 @@
+//! The frame around a handler's body: claim, run, prove.
+
+use sqlx::Transaction;
+use uuid::Uuid;
+
+use crate::error::{Cause, Error, Lost};
+use crate::handler::{Frame, Guard, Handler, HandlerResult};
+use crate::key::Key;
+use crate::outcome::Outcome;
+use crate::store::{Removal, Row, Store, Unproven};
+
+/// The claim of the message at hand, as `bind = claim` names it in a handler's
+/// body.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_runtime::idempotent;
+/// use sqlx::Transaction;
+///
+/// # #[cfg(feature = "postgres")]
+/// #[idempotent(key = "order_id", scope = "orders.charge", bind = claim)]
+/// async fn charge(
+///     tx: &mut Transaction<'_, sqlx::Postgres>,
+///     order_id: i64,
+/// ) -> sqlx::Result<String> {
+///     // The same for every delivery of this order: the payment provider
+///     // knows a second charge by it.
+///     let idempotency_key = claim.derive("stripe-charge");
+///     Ok(format!("{} -> {idempotency_key}", claim.key()))
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Claim {
+    key: Key,
+}
+
+impl Claim {
+    /// The UUIDv5 of `idempotent-runtime` in the DNS namespace.
+    const NAMESPACE: Uuid = Uuid::from_u128(0x53e8_167a_c844_50c2_b0b5_47d9_7459_632a);
+
+    /// Returns the scope of the handler.
+    #[must_use]
+    pub fn scope(&self) -> &'static str {
+        self.key.scope()
+    }
+
+    /// Returns the key as it is stored.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        self.key.text()
+    }
+
+    /// Derives a stable id for a downstream call, the same at every delivery of
+    /// the message: the `UUIDv5` (RFC 9562, section 5.5) of scope, key and label,
+    /// each on a line of its own, in the namespace
+    /// `53e8167a-c844-50c2-b0b5-47d97459632a`.
+    #[must_use]
+    pub fn derive(&self, label: &str) -> Uuid {
+        let name = format!("{}\n{}\n{label}", self.scope(), self.key());
+        Uuid::new_v5(&Self::NAMESPACE, name.as_bytes())
+    }
+}
+
+/// A claimed key, with the transaction that claimed it. Under
+/// `guard = "savepoint"`, dropping it rolls back to the savepoint.
+#[derive(Debug)]
+pub struct Claimed<'a, 'c, DB: Store> {
+    tx: &'a mut Transaction<'c, DB>,
+    handler: &'static Handler,
+    key: Key,
+    proof: Proof<DB>,
+}
+
+#[derive(Debug)]
+enum Proof<DB: Store> {
+    Mark(DB::Mark),
+    Savepoint(DB::Savepoint),
+    Settled,
+}
+
+impl<DB: Store> Drop for Claimed<'_, '_, DB> {
+    fn drop(&mut self) {
+        if let Proof::Savepoint(savepoint) = &self.proof {
+            DB::cut(self.tx, savepoint);
+        }
+    }
+}
+
+/// Claims the key. `Err` holds what the handler returns at once: `Duplicate`,
+/// or an error.
+pub async fn claim<'a, 'c, R: HandlerResult, DB: Store>(
+    frame: Frame<R>,
+    tx: &'a mut Transaction<'c, DB>,
+    handler: &'static Handler,
+    key: Key,
+) -> Result<Claimed<'a, 'c, DB>, R::Outcome> {
+    match try_claim(tx, handler, key).await {
+        Ok(Some(claimed)) => Ok(claimed),
+        Ok(None) => Err(R::from_result(Ok(Outcome::Duplicate))),
+        Err(error) => Err(frame.fail(error)),
+    }
+}
+
+/// The transaction, lent to the body.
+pub fn transaction<'t, 'c, DB: Store>(
+    claimed: &'t mut Claimed<'_, 'c, DB>,
+) -> &'t mut Transaction<'c, DB> {
+    claimed.tx
+}
+
+/// The claim, as the body may see it.
+#[must_use]
+pub fn bound<DB: Store>(claimed: &Claimed<'_, '_, DB>) -> Claim {
+    Claim {
+        key: claimed.key.clone(),
+    }
+}
+
+/// Proves the claim of a body that succeeded; undoes that of one that failed.
+pub async fn finish<R: HandlerResult, DB: Store>(
+    frame: Frame<R>,
+    claimed: Claimed<'_, '_, DB>,
+    result: R,
+) -> R::Outcome {
+    match result.into_result() {
+        Ok(value) => match claimed.prove().await {
+            Ok(()) => R::from_result(Ok(Outcome::Processed(value))),
+            Err(error) => frame.fail(error),
+        },
+        Err(error) => match claimed.undo().await {
+            Ok(()) => R::from_result(Err(error)),
+            Err(lost) => frame.fail(lost),
+        },
+    }
+}
+
+async fn try_claim<'a, 'c, DB: Store>(
+    tx: &'a mut Transaction<'c, DB>,
+    handler: &'static Handler,
+    key: Key,
+) -> Result<Option<Claimed<'a, 'c, DB>>, Error> {
+    handler.check_scope()?;
+    if let Some(part) = key.missing() {
+        return Err(Error::about(
+            key.scope(),
+            key.text(),
+            Cause::MissingKey { part },
+        ));
+    }
+    match handler.guard {
+        Guard::Verify => match DB::claim(tx, row(handler, &key)).await {
+            Ok(Some(mark)) => Ok(Some(Claimed {
+                tx,
+                handler,
+                key,
+                proof: Proof::Mark(mark),
+            })),
+            Ok(None) => Ok(None),
+            Err(error) => Err(Error::about(key.scope(), key.text(), error)),
+        },
+        Guard::Savepoint => claim_under_savepoint(tx, handler, key).await,
+    }
+}
+
+async fn claim_under_savepoint<'a, 'c, DB: Store>(
+    tx: &'a mut Transaction<'c, DB>,
+    handler: &'static Handler,
+    key: Key,
+) -> Result<Option<Claimed<'a, 'c, DB>>, Error> {
+    let savepoint = match DB::set_savepoint(tx).await {
+        Ok(savepoint) => savepoint,
+        Err(error) => return Err(Error::about(key.scope(), key.text(), error)),
+    };
+    // From here on a cut rolls back to the savepoint.
+    let claimed = Claimed {
+        tx,
+        handler,
+        key,
+        proof: Proof::Savepoint(savepoint),
+    };
+    match DB::claim_under_savepoint(claimed.tx, row(handler, &claimed.key)).await {
+        Ok(true) => Ok(Some(claimed)),
+        Ok(false) => claimed.prove().await.map(|()| None),
+        Err(error) => {
+            let error = Error::about(handler.scope, claimed.key.text(), error);
+            claimed.undo().await?;
+            Err(error)
+        }
+    }
+}
+
+impl<DB: Store> Claimed<'_, '_, DB> {
+    async fn prove(mut self) -> Result<(), Error> {
+        let row = row(self.handler, &self.key);
+        let proven = match &self.proof {
+            Proof::Mark(mark) => DB::prove(self.tx, row, mark).await,
+            Proof::Savepoint(savepoint) => DB::release(self.tx, savepoint).await,
+            Proof::Settled => Ok(()),
+        };
+        self.proof = Proof::Settled;
+        proven.map_err(|unproven| {
+            let cause = match unproven {
+                Unproven::Lost(lost) => Cause::from(lost),
+                Unproven::Failed(error) => Cause::from(error),
+            };
+            Error::about(self.handler.scope, self.key.text(), cause)
+        })
+    }
+
+    async fn undo(mut self) -> Result<(), Error> {
+        let row = row(self.handler, &self.key);
+        let removal = match &self.proof {
+            Proof::Mark(mark) => DB::remove(self.tx, row, mark).await,
+            Proof::Savepoint(savepoint) => DB::roll_back(self.tx, row, savepoint).await,
+            Proof::Settled => Removal::Gone,
+        };
+        self.proof = Proof::Settled;
+        match removal {
+            Removal::Gone => Ok(()),
+            Removal::Committed => Err(Error::about(
+                self.handler.scope,
+                self.key.text(),
+                Lost::Ended,
+            )),
+        }
+    }
+}
+
+fn row<'k>(handler: &'static Handler, key: &'k Key) -> Row<'k> {
+    Row {
+        table: &handler.table,
+        scope: handler.scope,
+        key: key.text(),
+    }
+}

@@ -1,0 +1,235 @@
+//! The one error type, opaque, recognised by its predicates.
+
+use std::error::Error as StdError;
+use std::fmt::{self, Display, Formatter};
+
+use crate::disposition;
+
+/// What can go wrong around a handler.
+///
+/// The text names the scope and the key. Keys can be personal data: treat a
+/// logged error as you treat the message itself.
+///
+/// It is `From<sqlx::Error>`, so that a handler may use it as its own error
+/// type, and `sqlx::Error` is `From` it, so that a handler may return
+/// `sqlx::Result`.
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    subject: Option<Subject>,
+    cause: Cause,
+}
+
+/// Whose message it was.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject {
+    pub(crate) scope: &'static str,
+    pub(crate) key: String,
+}
+
+/// What happened. It stands in the chain of sources under [`Error`], so that
+/// it is found there also under an error that hides its first link
+/// (`#[error(transparent)]` of thiserror).
+#[derive(Debug)]
+pub(crate) enum Cause {
+    Sqlx(sqlx::Error),
+    MissingKey {
+        part: &'static str,
+    },
+    TransactionLost(Lost),
+    SharedScope {
+        scope: &'static str,
+        first: &'static str,
+        second: &'static str,
+    },
+    Table(String),
+    Unsupported(&'static str),
+}
+
+/// How the transaction that claimed the key was lost.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Lost {
+    /// A statement failed and its error was swallowed.
+    Aborted,
+    /// The handler ended the transaction itself.
+    Ended,
+    /// The handler rolled back past the claim.
+    RolledBack,
+    /// The claim's savepoint is gone, for one of the reasons above, or a
+    /// deadlock or an implicit commit took it.
+    SavepointGone,
+}
+
+impl Error {
+    pub(crate) fn new(cause: impl Into<Cause>) -> Self {
+        Self(Box::new(Inner {
+            subject: None,
+            cause: cause.into(),
+        }))
+    }
+
+    pub(crate) fn about(scope: &'static str, key: &str, cause: impl Into<Cause>) -> Self {
+        let subject = Some(Subject {
+            scope,
+            key: key.to_owned(),
+        });
+        Self(Box::new(Inner {
+            subject,
+            cause: cause.into(),
+        }))
+    }
+
+    pub(crate) const fn cause(&self) -> &Cause {
+        &self.0.cause
+    }
+
+    /// Says whether running the whole transaction again may succeed at once:
+    /// a serialization failure, a deadlock, a lock timeout, a database that
+    /// restarts, a cut connection.
+    ///
+    /// [`transact!`](crate::transact) retries these by itself.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        self.0.cause.is_retryable()
+    }
+
+    /// Says whether the message has no key: a part is an empty text, or a
+    /// `required(…)` part is `None`. Nothing ran and nothing was stored.
+    #[must_use]
+    pub const fn is_missing_key(&self) -> bool {
+        matches!(self.0.cause, Cause::MissingKey { .. })
+    }
+
+    /// Says whether the transaction that claimed the key was gone when the
+    /// handler returned: aborted by a swallowed error, or ended by the
+    /// handler itself.
+    ///
+    /// Alert on it. A handler that commits the transaction itself leaves half
+    /// an effect that no redelivery repairs.
+    #[must_use]
+    pub const fn is_transaction_lost(&self) -> bool {
+        matches!(self.0.cause, Cause::TransactionLost(_))
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Error");
+        if let Some(subject) = &self.0.subject {
+            debug
+                .field("scope", &subject.scope)
+                .field("key", &subject.key);
+        }
+        debug.field("cause", &self.0.cause).finish()
+    }
+}
+
+impl Display for Error {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(Subject { scope, key }) = &self.0.subject {
+            write!(f, "scope `{scope}`, key `{key}`: ")?;
+        }
+        match &self.0.cause {
+            Cause::Sqlx(error) => error.fmt(f),
+            Cause::MissingKey { part } => write!(f, "the message has no key: `{part}` is empty"),
+            Cause::TransactionLost(_) => f.write_str(
+                "the transaction that claimed the key was lost before the handler returned",
+            ),
+            Cause::SharedScope { scope, .. } => {
+                write!(f, "two handlers share the default scope `{scope}`")
+            }
+            Cause::Table(fact) => f.write_str(fact),
+            Cause::Unsupported(fact) => f.write_str(fact),
+        }
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match &self.0.cause {
+            Cause::Sqlx(error) => Some(error),
+            cause => Some(cause),
+        }
+    }
+}
+
+impl Cause {
+    pub(crate) fn is_retryable(&self) -> bool {
+        match self {
+            Self::Sqlx(error) => disposition::is_retryable(error),
+            _ => false,
+        }
+    }
+}
+
+impl Display for Cause {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlx(error) => error.fmt(f),
+            Self::MissingKey { .. } => f.write_str(
+                "an empty part would make unrelated messages one: reject the message, \
+                 or mark the part `nullable(…)`",
+            ),
+            Self::TransactionLost(lost) => f.write_str(match lost {
+                Lost::Aborted => {
+                    "a statement failed and its error was swallowed: the database would answer COMMIT with ROLLBACK"
+                }
+                Lost::Ended => "the handler ended the transaction itself: leave COMMIT and ROLLBACK to the caller",
+                Lost::RolledBack => "the handler rolled back past the claim",
+                Lost::SavepointGone => {
+                    "the claim's savepoint is gone: the handler ended the transaction or rolled back past the claim, \
+                     a statement committed implicitly, or a deadlock's error was swallowed"
+                }
+            }),
+            Self::SharedScope { first, second, .. } => write!(
+                f,
+                "they would swallow each other's messages: write `scope = \"…\"` at {first} or at {second}",
+            ),
+            Self::Table(_) => f.write_str("see the docs of `Table`"),
+            Self::Unsupported(_) => f.write_str("see the docs of `Attempts`"),
+        }
+    }
+}
+
+impl StdError for Cause {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Self::Sqlx(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<sqlx::Error> for Cause {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Sqlx(error)
+    }
+}
+
+impl From<Lost> for Cause {
+    fn from(lost: Lost) -> Self {
+        Self::TransactionLost(lost)
+    }
+}
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        Self::new(error)
+    }
+}
+
+/// Keeps a database error as it is; anything else travels inside
+/// `sqlx::Error::AnyDriverError`, where the predicates of this crate still
+/// find it.
+impl From<Error> for sqlx::Error {
+    fn from(error: Error) -> Self {
+        match *error.0 {
+            Inner {
+                cause: Cause::Sqlx(error),
+                ..
+            } => error,
+            inner => Self::AnyDriverError(Box::new(Error(Box::new(inner)))),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What a handler's caller gets.
+
+/// What became of one delivery.
+///
+/// Both variants mean the same to the broker: once the transaction has
+/// committed, acknowledge the message.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_runtime::Outcome;
+///
+/// let first = Outcome::Processed(7);
+/// let again = Outcome::Duplicate;
+///
+/// assert_eq!(first.processed(), Some(7));
+/// assert_eq!(again.processed(), None::<i32>);
+/// assert!(Outcome::<i32>::Duplicate.is_duplicate());
+/// ```
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[must_use = "an `Outcome` says whether the message was processed now or before"]
+pub enum Outcome<T> {
+    /// The handler ran and returned this value.
+    Processed(T),
+    /// The message was processed before: the handler did not run.
+    Duplicate,
+}
+
+impl<T> Outcome<T> {
+    /// Says whether the message was processed before.
+    #[must_use]
+    pub const fn is_duplicate(&self) -> bool {
+        matches!(self, Self::Duplicate)
+    }
+
+    /// Returns the handler's value, or `None` for a duplicate.
+    #[must_use]
+    pub fn processed(self) -> Option<T> {
+        match self {
+            Self::Processed(value) => Some(value),
+            Self::Duplicate => None,
+        }
+    }
+
+    /// Applies a function to the handler's value.
+    pub fn map<U>(self, with: impl FnOnce(T) -> U) -> Outcome<U> {
+        match self {
+            Self::Processed(value) => Outcome::Processed(with(value)),
+            Self::Duplicate => Outcome::Duplicate,
+        }
+    }
+}

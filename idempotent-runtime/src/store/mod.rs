@@ -1,0 +1,221 @@
+//! The databases.
+//!
+//! # The contract
+//!
+//! A [`Backend`] is stateless: everything happens in the transaction it is
+//! given, and nothing outlives that transaction. There are no "in progress"
+//! rows, no leases, no session locks; a crash leaves nothing to clean up.
+//!
+//! *Claim.* The key's row is inserted first. The unique index makes a
+//! concurrent duplicate wait until the first transaction ends: `false` is
+//! returned only for a key that is committed, or that this transaction claimed
+//! before. Every doubt is an error.
+//!
+//! *Proof.* After the body, `prove` (or `release`, under a savepoint) succeeds
+//! only in the transaction that claimed, and only if that can still commit.
+//! On Postgres that is the transaction id, read together with the key's row;
+//! on MariaDB and SQLite a uniquely named savepoint, since a check of the row
+//! alone is fooled by a deadlock whose error was swallowed and another
+//! consumer's commit.
+//!
+//! *Undo.* After an `Err`, `remove` takes the key away in the claiming
+//! transaction only. It never touches a row that another transaction wrote.
+//!
+//! *Isolation.* On Postgres, READ COMMITTED gives `false` for a concurrent
+//! duplicate; REPEATABLE READ and SERIALIZABLE raise 40001, which is
+//! retryable. MariaDB's unique check reads the latest version at every level.
+//! SQLite has one writer at a time.
+//!
+//! The three backends hold the same items in the same order.
+
+use std::fmt::{self, Debug, Display, Formatter};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sqlx::{AssertSqlSafe, Database, Transaction};
+
+use crate::attempts::{Begin, Options};
+use crate::error::Lost;
+use crate::table::Table;
+
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod nested;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+/// A database that holds the keys: `Postgres`, `MySql` (for MariaDB and MySQL)
+/// and `Sqlite`, each behind the feature of its name.
+///
+/// A handler may be generic over it. The trait is sealed.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_runtime::{Store, idempotent};
+/// use sqlx::Transaction;
+///
+/// #[idempotent(key = "order_id", scope = "orders.accept")]
+/// async fn accept<DB: Store>(
+///     tx: &mut Transaction<'_, DB>,
+///     order_id: i64,
+/// ) -> sqlx::Result<()> {
+///     Ok(())
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a database that can hold idempotency keys",
+    label = "no store for `{Self}`",
+    note = "enable the feature `postgres`, `mysql` or `sqlite` of `idempotent-runtime`, and name that database"
+)]
+pub trait Store: Backend {}
+
+#[diagnostic::do_not_recommend]
+impl<DB: Backend> Store for DB {}
+
+/// The seam between the handler's frame and one database.
+pub trait Backend: Database {
+    /// What `verify` remembers of a claim, to prove it later.
+    type Mark: Debug + Send + Sync;
+    /// What `savepoint` remembers of the savepoint around claim and body.
+    type Savepoint: Debug + Send + Sync;
+
+    /// Claims a key. `None`: it is claimed already, and committed (or ours).
+    fn claim(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+    ) -> impl Future<Output = Result<Option<Self::Mark>, sqlx::Error>> + Send;
+
+    /// Proves that the transaction is the one that claimed, and not aborted.
+    fn prove(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+        mark: &Self::Mark,
+    ) -> impl Future<Output = Result<(), Unproven>> + Send;
+
+    /// Removes the key, in the claiming transaction only.
+    fn remove(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+        mark: &Self::Mark,
+    ) -> impl Future<Output = Removal> + Send;
+
+    /// Sets a savepoint. If cut off, it leaves the caller's transaction whole.
+    fn set_savepoint(
+        tx: &mut Transaction<'_, Self>,
+    ) -> impl Future<Output = Result<Self::Savepoint, sqlx::Error>> + Send;
+
+    /// Claims a key under a savepoint. `false`: it is claimed already.
+    fn claim_under_savepoint(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+    ) -> impl Future<Output = Result<bool, sqlx::Error>> + Send;
+
+    /// Releases the savepoint, which proves that the transaction is the one
+    /// that set it, and not aborted.
+    fn release(
+        tx: &mut Transaction<'_, Self>,
+        savepoint: &Self::Savepoint,
+    ) -> impl Future<Output = Result<(), Unproven>> + Send;
+
+    /// Rolls back to the savepoint: key and rows go.
+    fn roll_back(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+        savepoint: &Self::Savepoint,
+    ) -> impl Future<Output = Removal> + Send;
+
+    /// Queues the roll-back to the savepoint, for a handler that was cut off.
+    /// It runs before the next statement on the connection.
+    fn cut(tx: &mut Transaction<'_, Self>, savepoint: &Self::Savepoint);
+
+    /// How `transact!` begins with these options.
+    ///
+    /// # Errors
+    ///
+    /// Names the option that this database does not have.
+    fn begin(options: &Options) -> Result<Begin, &'static str>;
+
+    /// Runs the statement that puts a session back as it was.
+    fn restore(
+        conn: &mut Self::Connection,
+        statement: String,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    /// The statements that make the table.
+    fn schema(table: &Table) -> Vec<String>;
+
+    /// Makes the table unless it exists, safely from many processes at once.
+    fn create(
+        conn: &mut Self::Connection,
+        table: &Table,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    /// Says what is wrong with the table, if anything is.
+    fn inspect(
+        conn: &mut Self::Connection,
+        table: &Table,
+    ) -> impl Future<Output = Result<Vec<String>, sqlx::Error>> + Send;
+}
+
+/// One row of the table: whose key it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'k> {
+    pub(crate) table: &'static Table,
+    pub(crate) scope: &'static str,
+    pub(crate) key: &'k str,
+}
+
+/// Why a claim could not be proven.
+#[derive(Debug)]
+pub enum Unproven {
+    /// The transaction is another, or aborted.
+    Lost(Lost),
+    /// The database did not say.
+    Failed(sqlx::Error),
+}
+
+/// What became of the key of a handler that failed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Removal {
+    /// It is gone, or goes when the caller rolls back.
+    Gone,
+    /// It is committed: the handler ended the transaction itself.
+    Committed,
+}
+
+impl Removal {
+    /// From a look for the key outside the transaction that claimed it.
+    fn of(exists: Result<bool, sqlx::Error>) -> Self {
+        if exists.unwrap_or(false) {
+            Self::Committed
+        } else {
+            Self::Gone
+        }
+    }
+}
+
+/// A savepoint name that no other claim of this process has.
+#[derive(Debug)]
+pub struct SavepointName(u64);
+
+impl SavepointName {
+    fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Display for SavepointName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "idempotent_{}", self.0)
+    }
+}
+
+/// Puts the table into a statement. Table names are validated when made, so
+/// that quoting them is enough.
+fn sql(template: &str, table: &Table, quote: char) -> AssertSqlSafe<String> {
+    AssertSqlSafe(template.replace("{table}", &table.quoted(quote)))
+}

@@ -1,0 +1,262 @@
+//! MariaDB, and MySQL where it shares the code: a plain insert claims, a
+//! savepoint proves.
+//!
+//! sqlx sets `CLIENT_FOUND_ROWS`, so that `ON DUPLICATE KEY UPDATE` cannot tell
+//! new from old, and `INSERT IGNORE` would turn other errors into duplicates.
+//! Scope and key need no quoting: their alphabets have no quote and no
+//! backslash. MySQL itself is untested.
+
+use sqlx::mysql::{MySql, MySqlConnection, MySqlDatabaseError, MySqlRow};
+use sqlx::{AssertSqlSafe, Executor, Row as _, Transaction, query, query_scalar, raw_sql};
+use sqlx_core::transaction::TransactionManager;
+
+use super::nested::{self, Depth};
+use super::{Backend, Removal, Row, SavepointName, Unproven, sql};
+use crate::attempts::{Begin, Options};
+use crate::error::Lost;
+use crate::table::{Column, Table, faults};
+
+const INSERT: &str = "INSERT INTO {table} (scope, `key`) VALUES ('{scope}', '{key}')";
+/// A locking read: a plain one at REPEATABLE READ does not see a row that was
+/// committed after the transaction's snapshot.
+const FIND: &str =
+    "SELECT 1 FROM {table} WHERE scope = '{scope}' AND `key` = '{key}' LOCK IN SHARE MODE";
+const DELETE: &str = "DELETE FROM {table} WHERE scope = '{scope}' AND `key` = '{key}'";
+/// Not a locking read: it must not wait for another consumer of the message.
+const EXISTS: &str = "SELECT 1 FROM {table} WHERE scope = '{scope}' AND `key` = '{key}'";
+const CREATE: &str = "CREATE TABLE IF NOT EXISTS {table} (
+    scope varchar(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    `key` varchar(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    processed_at datetime(6) NOT NULL DEFAULT (utc_timestamp(6)),
+    expires_at datetime(6),
+    fingerprint varbinary(40),
+    result longblob,
+    PRIMARY KEY (scope, `key`)
+) ENGINE = InnoDB";
+const COLUMNS: &str = "SELECT column_name, column_type, data_type IN ('char', 'varchar', 'binary', 'varbinary'), \
+     is_nullable = 'NO', column_default IS NOT NULL OR extra <> '', \
+     collation_name IS NULL OR collation_name LIKE '%\\_bin' \
+     FROM information_schema.columns WHERE table_schema = coalesce(?, database()) AND table_name = ? \
+     ORDER BY ordinal_position";
+const UNIQUE: &str = "SELECT count(*) > 0 FROM (SELECT index_name FROM information_schema.statistics \
+     WHERE table_schema = coalesce(?, database()) AND table_name = ? AND non_unique = 0 \
+     GROUP BY index_name HAVING count(*) = 2 AND sum(column_name IN ('scope', 'key')) = 2 \
+     AND max(sub_part) IS NULL) AS found";
+const ENGINE: &str = "SELECT engine FROM information_schema.tables \
+     WHERE table_schema = coalesce(?, database()) AND table_name = ?";
+
+// Error numbers, the server's error reference.
+const DUPLICATE_ENTRY: u16 = 1062;
+const NO_SUCH_SAVEPOINT: u16 = 1305;
+
+impl Backend for MySql {
+    type Mark = SavepointName;
+    type Savepoint = Depth;
+
+    async fn claim(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+    ) -> Result<Option<SavepointName>, sqlx::Error> {
+        let name = SavepointName::next();
+        let claim = raw_sql(statements(&format!("SAVEPOINT {name}; {INSERT}"), row))
+            .execute(&mut **tx)
+            .await;
+        let Err(error) = claim else {
+            return Ok(Some(name));
+        };
+        let find = format!("RELEASE SAVEPOINT {name}; {FIND}");
+        if is_duplicate(&error) && finds(tx, &find, row).await? {
+            Ok(None)
+        } else {
+            Err(error)
+        }
+    }
+
+    async fn prove(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+        mark: &SavepointName,
+    ) -> Result<(), Unproven> {
+        match raw_sql(statements(&format!("RELEASE SAVEPOINT {mark}"), row))
+            .execute(&mut **tx)
+            .await
+        {
+            Ok(_) => Ok(()),
+            Err(error) => Err(lost(&error).map_or(Unproven::Failed(error), Unproven::Lost)),
+        }
+    }
+
+    async fn remove(tx: &mut Transaction<'_, Self>, row: Row<'_>, mark: &SavepointName) -> Removal {
+        // Sent together: without the savepoint the delete is not reached, where
+        // it could hit the row of another consumer.
+        match raw_sql(statements(
+            &format!("RELEASE SAVEPOINT {mark}; {DELETE}"),
+            row,
+        ))
+        .execute(&mut **tx)
+        .await
+        {
+            Err(error) if lost(&error).is_some() => Removal::of(finds(tx, EXISTS, row).await),
+            Ok(_) | Err(_) => Removal::Gone,
+        }
+    }
+
+    async fn set_savepoint(tx: &mut Transaction<'_, Self>) -> Result<Depth, sqlx::Error> {
+        // Unlike that of Postgres, this `begin` has no guard inside: dropped
+        // before it is done, it leaves an empty savepoint behind.
+        <Self as sqlx::Database>::TransactionManager::begin(tx, None).await?;
+        Ok(Depth::of(tx))
+    }
+
+    async fn claim_under_savepoint(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+    ) -> Result<bool, sqlx::Error> {
+        let Err(error) = raw_sql(statements(INSERT, row)).execute(&mut **tx).await else {
+            return Ok(true);
+        };
+        if is_duplicate(&error) && finds(tx, FIND, row).await? {
+            Ok(false)
+        } else {
+            Err(error)
+        }
+    }
+
+    async fn release(tx: &mut Transaction<'_, Self>, savepoint: &Depth) -> Result<(), Unproven> {
+        nested::release(tx, savepoint, lost).await
+    }
+
+    async fn roll_back(tx: &mut Transaction<'_, Self>, row: Row<'_>, savepoint: &Depth) -> Removal {
+        match nested::roll_back(tx, savepoint).await {
+            Err(error) if lost(&error).is_some() => Removal::of(finds(tx, EXISTS, row).await),
+            Ok(()) | Err(_) => Removal::Gone,
+        }
+    }
+
+    fn cut(tx: &mut Transaction<'_, Self>, savepoint: &Depth) {
+        nested::cut(tx, savepoint);
+    }
+
+    fn begin(options: &Options) -> Result<Begin, &'static str> {
+        let mut set = Vec::new();
+        let mut restore = Vec::new();
+        if let Some(timeout) = options.lock_timeout {
+            // Whole seconds; 0 would not wait at all.
+            let seconds = timeout.as_millis().div_ceil(1000).clamp(1, 1 << 30);
+            set.push("@idempotent_lock_wait = @@SESSION.innodb_lock_wait_timeout".to_owned());
+            set.push(format!("SESSION innodb_lock_wait_timeout = {seconds}"));
+            restore.push("SESSION innodb_lock_wait_timeout = @idempotent_lock_wait");
+        }
+        if let Some(timeout) = options.statement_timeout {
+            // 0 would switch it off.
+            let seconds = timeout.as_secs_f64().clamp(0.001, f64::from(1 << 30));
+            set.push("@idempotent_statement_time = @@SESSION.max_statement_time".to_owned());
+            set.push(format!("SESSION max_statement_time = {seconds:.3}"));
+            restore.push("SESSION max_statement_time = @idempotent_statement_time");
+        }
+        let mut statements = Vec::new();
+        if !set.is_empty() {
+            statements.push(format!("SET {}", set.join(", ")));
+        }
+        if let Some(isolation) = options.isolation {
+            statements.push(format!(
+                "SET TRANSACTION ISOLATION LEVEL {}",
+                isolation.sql()
+            ));
+        }
+        statements.push("START TRANSACTION".to_owned());
+        let restore = (!restore.is_empty()).then(|| format!("SET {}", restore.join(", ")));
+        Ok(Begin {
+            statement: statements.join("; "),
+            restore,
+        })
+    }
+
+    async fn restore(conn: &mut MySqlConnection, statement: String) -> Result<(), sqlx::Error> {
+        conn.execute(AssertSqlSafe(statement)).await.map(drop)
+    }
+
+    fn schema(table: &Table) -> Vec<String> {
+        vec![CREATE.replace("{table}", &table.quoted('`'))]
+    }
+
+    async fn create(conn: &mut MySqlConnection, table: &Table) -> Result<(), sqlx::Error> {
+        conn.execute(sql(CREATE, table, '`')).await.map(drop)
+    }
+
+    async fn inspect(
+        conn: &mut MySqlConnection,
+        table: &Table,
+    ) -> Result<Vec<String>, sqlx::Error> {
+        let (schema, name) = (table.schema(), table.name());
+        let columns = query(COLUMNS)
+            .bind(schema)
+            .bind(name)
+            .fetch_all(&mut *conn)
+            .await?;
+        let columns = columns.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+        let unique = query_scalar::<_, bool>(UNIQUE)
+            .bind(schema)
+            .bind(name)
+            .fetch_one(&mut *conn)
+            .await?;
+        let mut faults = faults(&columns, unique);
+        let engine = query_scalar::<_, Option<String>>(ENGINE)
+            .bind(schema)
+            .bind(name)
+            .fetch_optional(conn)
+            .await?;
+        if let Some(engine) = engine.flatten()
+            && !engine.eq_ignore_ascii_case("InnoDB")
+        {
+            faults.push(format!("its engine {engine} has no transactions"));
+        }
+        Ok(faults)
+    }
+}
+
+fn column(row: &MySqlRow) -> Result<Column, sqlx::Error> {
+    Ok(Column {
+        name: row.try_get(0)?,
+        kind: row.try_get(1)?,
+        is_text: row.try_get(2)?,
+        is_required: row.try_get(3)?,
+        has_default: row.try_get(4)?,
+        is_exact: row.try_get(5)?,
+    })
+}
+
+async fn finds(
+    tx: &mut Transaction<'_, MySql>,
+    template: &str,
+    row: Row<'_>,
+) -> Result<bool, sqlx::Error> {
+    Ok(raw_sql(statements(template, row))
+        .fetch_optional(&mut **tx)
+        .await?
+        .is_some())
+}
+
+fn lost(error: &sqlx::Error) -> Option<Lost> {
+    (number(error)? == NO_SUCH_SAVEPOINT).then_some(Lost::SavepointGone)
+}
+
+fn is_duplicate(error: &sqlx::Error) -> bool {
+    number(error) == Some(DUPLICATE_ENTRY)
+}
+
+fn number(error: &sqlx::Error) -> Option<u16> {
+    Some(
+        error
+            .as_database_error()?
+            .try_downcast_ref::<MySqlDatabaseError>()?
+            .number(),
+    )
+}
+
+fn statements(template: &str, row: Row<'_>) -> AssertSqlSafe<String> {
+    let template = template
+        .replace("{scope}", row.scope)
+        .replace("{key}", row.key);
+    sql(&template, row.table, '`')
+}

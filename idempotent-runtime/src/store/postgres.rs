@@ -1,0 +1,214 @@
+//! Postgres: one statement claims, the transaction id proves.
+
+use sqlx::postgres::{PgConnection, PgRow, Postgres};
+use sqlx::{AssertSqlSafe, Connection, Executor, Row as _, Transaction, query, query_scalar};
+use sqlx_core::transaction::TransactionManager;
+
+use super::nested::{self, Depth};
+use super::{Backend, Removal, Row, Unproven, sql};
+use crate::attempts::{Begin, Options};
+use crate::error::Lost;
+use crate::forget::forget_if_dropped;
+use crate::table::{Column, Table, faults};
+
+const CLAIM: &str = "INSERT INTO {table} (scope, key) VALUES ($1, $2) \
+     ON CONFLICT (scope, key) DO NOTHING RETURNING pg_current_xact_id()::text::bigint";
+const PROVE: &str = "SELECT pg_current_xact_id_if_assigned()::text::bigint FROM {table} WHERE scope = $1 AND key = $2";
+const REMOVE: &str = "DELETE FROM {table} WHERE scope = $1 AND key = $2 \
+     AND pg_current_xact_id_if_assigned()::text::bigint = $3";
+const EXISTS: &str = "SELECT EXISTS (SELECT FROM {table} WHERE scope = $1 AND key = $2)";
+const CREATE: &str = r#"CREATE TABLE IF NOT EXISTS {table} (
+    scope text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    processed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    expires_at timestamptz,
+    fingerprint bytea,
+    result bytea,
+    PRIMARY KEY (scope, key)
+)"#;
+/// `CREATE … IF NOT EXISTS` of two sessions at once can fail on the catalog's
+/// own unique index, so that they take turns, by a lock that ends with the
+/// transaction.
+const LOCK_SCHEMA: &str =
+    "SELECT pg_advisory_xact_lock(hashtextextended('idempotent-runtime schema', 0))";
+const SCHEMA_EXISTS: &str = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)";
+const COLUMNS: &str = "SELECT a.attname::text, t.typname::text, t.typcategory = 'S', a.attnotnull, \
+     a.atthasdef OR a.attidentity <> '' OR a.attgenerated <> '', coalesce(c.collisdeterministic, true) \
+     FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_collation c ON c.oid = a.attcollation \
+     WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum";
+const UNIQUE: &str = "SELECT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = to_regclass($1) \
+     AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL \
+     AND i.indnkeyatts = 2 AND (SELECT array_agg(a.attname::text ORDER BY a.attname) FROM pg_attribute a \
+     WHERE a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey::smallint[])) @> ARRAY['key', 'scope'])";
+
+// SQLSTATE, appendix A of the Postgres manual.
+const IN_FAILED_TRANSACTION: &str = "25P02";
+const NO_ACTIVE_TRANSACTION: &str = "25P01";
+const NO_SUCH_SAVEPOINT: &str = "3B001";
+
+impl Backend for Postgres {
+    /// The id of the claiming transaction.
+    type Mark = i64;
+    type Savepoint = Depth;
+
+    async fn claim(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+    ) -> Result<Option<i64>, sqlx::Error> {
+        query_scalar(sql(CLAIM, row.table, '"'))
+            .bind(row.scope)
+            .bind(row.key)
+            .fetch_optional(&mut **tx)
+            .await
+    }
+
+    async fn prove(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+        mark: &i64,
+    ) -> Result<(), Unproven> {
+        let proof = query_scalar::<_, Option<i64>>(sql(PROVE, row.table, '"'))
+            .bind(row.scope)
+            .bind(row.key)
+            .fetch_optional(&mut **tx)
+            .await;
+        match proof {
+            Ok(Some(Some(id))) if id == *mark => Ok(()),
+            Ok(Some(_)) => Err(Unproven::Lost(Lost::Ended)),
+            Ok(None) => Err(Unproven::Lost(Lost::RolledBack)),
+            Err(error) => Err(lost(&error).map_or(Unproven::Failed(error), Unproven::Lost)),
+        }
+    }
+
+    async fn remove(tx: &mut Transaction<'_, Self>, row: Row<'_>, mark: &i64) -> Removal {
+        let removed = query(sql(REMOVE, row.table, '"'))
+            .bind(row.scope)
+            .bind(row.key)
+            .bind(mark)
+            .execute(&mut **tx)
+            .await;
+        match removed {
+            // The claim's transaction has ended, and did not abort.
+            Ok(done) if done.rows_affected() == 0 => Removal::of(exists(tx, row).await),
+            // An error means an aborted transaction, which cannot commit anything.
+            Ok(_) | Err(_) => Removal::Gone,
+        }
+    }
+
+    async fn set_savepoint(tx: &mut Transaction<'_, Self>) -> Result<Depth, sqlx::Error> {
+        // sqlx's `begin`, dropped before it is done, rolls back the caller's
+        // transaction; forgotten instead, it leaves an empty savepoint behind.
+        forget_if_dropped(<Self as sqlx::Database>::TransactionManager::begin(
+            tx, None,
+        ))
+        .await?;
+        Ok(Depth::of(tx))
+    }
+
+    async fn claim_under_savepoint(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+    ) -> Result<bool, sqlx::Error> {
+        Ok(Self::claim(tx, row).await?.is_some())
+    }
+
+    async fn release(tx: &mut Transaction<'_, Self>, savepoint: &Depth) -> Result<(), Unproven> {
+        nested::release(tx, savepoint, lost).await
+    }
+
+    async fn roll_back(
+        tx: &mut Transaction<'_, Self>,
+        _row: Row<'_>,
+        savepoint: &Depth,
+    ) -> Removal {
+        match nested::roll_back(tx, savepoint).await {
+            Err(error) if lost(&error).is_some() => Removal::Committed,
+            Ok(()) | Err(_) => Removal::Gone,
+        }
+    }
+
+    fn cut(tx: &mut Transaction<'_, Self>, savepoint: &Depth) {
+        nested::cut(tx, savepoint);
+    }
+
+    fn begin(options: &Options) -> Result<Begin, &'static str> {
+        let mut statement = String::from("BEGIN");
+        if let Some(isolation) = options.isolation {
+            statement.push_str(" ISOLATION LEVEL ");
+            statement.push_str(isolation.sql());
+        }
+        for (name, value) in [
+            ("lock_timeout", options.lock_timeout),
+            ("statement_timeout", options.statement_timeout),
+        ] {
+            if let Some(value) = value {
+                // 0 would switch the timeout off.
+                let milliseconds = value.as_millis().clamp(1, i32::MAX as u128);
+                statement.push_str(&format!("; SET LOCAL {name} = {milliseconds}"));
+            }
+        }
+        Ok(Begin {
+            statement,
+            restore: None,
+        })
+    }
+
+    async fn restore(conn: &mut PgConnection, statement: String) -> Result<(), sqlx::Error> {
+        conn.execute(AssertSqlSafe(statement)).await.map(drop)
+    }
+
+    fn schema(table: &Table) -> Vec<String> {
+        vec![CREATE.replace("{table}", &table.quoted('"'))]
+    }
+
+    async fn create(conn: &mut PgConnection, table: &Table) -> Result<(), sqlx::Error> {
+        let mut tx = conn.begin().await?;
+        tx.execute(LOCK_SCHEMA).await?;
+        if let Some(schema) = table.schema()
+            && !query_scalar::<_, bool>(SCHEMA_EXISTS)
+                .bind(schema)
+                .fetch_one(&mut *tx)
+                .await?
+        {
+            tx.execute(AssertSqlSafe(format!("CREATE SCHEMA \"{schema}\"")))
+                .await?;
+        }
+        tx.execute(sql(CREATE, table, '"')).await?;
+        tx.commit().await
+    }
+
+    async fn inspect(conn: &mut PgConnection, table: &Table) -> Result<Vec<String>, sqlx::Error> {
+        let name = table.quoted('"');
+        let columns = query(COLUMNS).bind(&name).fetch_all(&mut *conn).await?;
+        let columns = columns.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+        let unique = query_scalar(UNIQUE).bind(&name).fetch_one(conn).await?;
+        Ok(faults(&columns, unique))
+    }
+}
+
+fn column(row: &PgRow) -> Result<Column, sqlx::Error> {
+    Ok(Column {
+        name: row.try_get(0)?,
+        kind: row.try_get(1)?,
+        is_text: row.try_get(2)?,
+        is_required: row.try_get(3)?,
+        has_default: row.try_get(4)?,
+        is_exact: row.try_get(5)?,
+    })
+}
+
+async fn exists(tx: &mut Transaction<'_, Postgres>, row: Row<'_>) -> Result<bool, sqlx::Error> {
+    query_scalar(sql(EXISTS, row.table, '"'))
+        .bind(row.scope)
+        .bind(row.key)
+        .fetch_one(&mut **tx)
+        .await
+}
+
+fn lost(error: &sqlx::Error) -> Option<Lost> {
+    match error.as_database_error()?.code()?.as_ref() {
+        IN_FAILED_TRANSACTION => Some(Lost::Aborted),
+        NO_ACTIVE_TRANSACTION | NO_SUCH_SAVEPOINT => Some(Lost::Ended),
+        _ => None,
+    }
+}

@@ -1,0 +1,326 @@
+//! The table of processed messages: its name, making it, checking it.
+
+use std::borrow::Cow;
+use std::fmt::{self, Display, Formatter};
+
+use sqlx::Pool;
+
+use crate::error::{Cause, Error};
+use crate::store::Store;
+
+/// The table that holds the keys: `processed_messages`, unless another is
+/// named here and in the attribute (`table = "inbox.seen"`).
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_runtime::Table;
+///
+/// assert_eq!(Table::default().to_string(), "processed_messages");
+/// assert_eq!(Table::named("inbox.seen")?.to_string(), "inbox.seen");
+/// assert!(Table::named("Robert'); --").is_err());
+/// # Ok::<(), idempotent_runtime::Error>(())
+/// ```
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Table {
+    /// `name` or `schema.name`, validated.
+    qualified: Cow<'static, str>,
+}
+
+impl Table {
+    /// Names another table, optionally with a schema (on MariaDB: a database,
+    /// on SQLite: an attached one).
+    ///
+    /// # Errors
+    ///
+    /// Each of the two names is 1 to 63 of `a–z`, `0–9` and `_`, and does not
+    /// start with a digit: lower case, so that it means the same on every
+    /// database.
+    pub fn named(name: impl Into<Cow<'static, str>>) -> Result<Self, Error> {
+        let qualified = name.into();
+        if is_table_name(&qualified) {
+            return Ok(Self { qualified });
+        }
+        Err(Error::new(Cause::Table(format!(
+            "`{qualified}` is not a table name: write `name` or `schema.name` in lower-case letters, digits and `_`"
+        ))))
+    }
+
+    /// For names that the attribute has validated.
+    ///
+    /// # Panics
+    ///
+    /// At compile time, on any other name.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn literal(name: &'static str) -> Self {
+        assert!(is_table_name(name), "not a table name");
+        Self {
+            qualified: Cow::Borrowed(name),
+        }
+    }
+
+    /// Makes the table unless it exists, and verifies it. It may run any number
+    /// of times, from many processes at once. On Postgres a missing schema is
+    /// made too.
+    ///
+    /// # Errors
+    ///
+    /// As [`verify_schema`](Self::verify_schema), and whatever the database
+    /// answers, for instance that the role may not create tables.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before the end, it leaves the whole table or none.
+    pub async fn migrate<DB: Store>(&self, pool: &Pool<DB>) -> Result<(), Error> {
+        let mut conn = pool.acquire().await?;
+        DB::create(&mut conn, self).await?;
+        self.check::<DB>(&mut conn).await
+    }
+
+    /// Verifies that the table can do its work: the columns and their types,
+    /// the unique key on `(scope, key)`, and that a claim can leave every other
+    /// column to its default. For services that run their own migrations.
+    ///
+    /// # Errors
+    ///
+    /// Says everything that is wrong, and the way out.
+    ///
+    /// # Cancel safety
+    ///
+    /// It only reads.
+    pub async fn verify_schema<DB: Store>(&self, pool: &Pool<DB>) -> Result<(), Error> {
+        self.check::<DB>(&mut *pool.acquire().await?).await
+    }
+
+    /// Returns the statements that [`migrate`](Self::migrate) runs, each ended
+    /// by a semicolon, for people who run their own migrations.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "sqlite")] {
+    /// let sql = idempotent_runtime::Table::default().schema_sql::<sqlx::Sqlite>();
+    /// assert!(sql.starts_with("CREATE TABLE IF NOT EXISTS \"processed_messages\""));
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn schema_sql<DB: Store>(&self) -> String {
+        DB::schema(self)
+            .iter()
+            .map(|statement| format!("{statement};\n"))
+            .collect()
+    }
+
+    async fn check<DB: Store>(&self, conn: &mut DB::Connection) -> Result<(), Error> {
+        let faults = DB::inspect(conn, self).await?;
+        if faults.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(Cause::Table(format!(
+            "table `{self}` cannot hold idempotency keys: {}; name another table (`Table::named`, and \
+             `table = \"…\"` in the attribute), or rename this one, run `migrate` and import its keys",
+            faults.join("; ")
+        ))))
+    }
+
+    pub(crate) fn schema(&self) -> Option<&str> {
+        self.qualified.split_once('.').map(|(schema, _)| schema)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.qualified
+            .split_once('.')
+            .map_or(&self.qualified, |(_, name)| name)
+    }
+
+    pub(crate) fn quoted(&self, quote: char) -> String {
+        let parts: Vec<_> = self
+            .qualified
+            .split('.')
+            .map(|part| format!("{quote}{part}{quote}"))
+            .collect();
+        parts.join(".")
+    }
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self::literal("processed_messages")
+    }
+}
+
+impl Display for Table {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.qualified)
+    }
+}
+
+/// Makes the default table: see [`Table::migrate`].
+///
+/// # Errors
+///
+/// As [`Table::migrate`].
+///
+/// # Cancel safety
+///
+/// As [`Table::migrate`].
+pub async fn migrate<DB: Store>(pool: &Pool<DB>) -> Result<(), Error> {
+    Table::default().migrate(pool).await
+}
+
+/// Verifies the default table: see [`Table::verify_schema`].
+///
+/// # Errors
+///
+/// As [`Table::verify_schema`].
+///
+/// # Cancel safety
+///
+/// It only reads.
+pub async fn verify_schema<DB: Store>(pool: &Pool<DB>) -> Result<(), Error> {
+    Table::default().verify_schema(pool).await
+}
+
+/// Returns the statements that make the default table: see
+/// [`Table::schema_sql`].
+#[must_use]
+pub fn schema_sql<DB: Store>() -> String {
+    Table::default().schema_sql::<DB>()
+}
+
+/// A column, as a database describes it.
+#[derive(Debug)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    /// Holds text or bytes, and gives back what was put in.
+    pub(crate) is_text: bool,
+    pub(crate) is_required: bool,
+    pub(crate) has_default: bool,
+    /// Compares bytes, not letters.
+    pub(crate) is_exact: bool,
+}
+
+const OURS: [&str; 6] = [
+    "scope",
+    "key",
+    "processed_at",
+    "expires_at",
+    "fingerprint",
+    "result",
+];
+
+/// Says everything that is wrong with a table of these columns.
+pub(crate) fn faults(columns: &[Column], has_unique_key: bool) -> Vec<String> {
+    if columns.is_empty() {
+        return vec!["it does not exist".to_owned()];
+    }
+    let mut faults = Vec::new();
+    for name in OURS {
+        match columns.iter().find(|column| column.name == name) {
+            None => faults.push(format!("it has no column `{name}`")),
+            Some(column) if matches!(name, "scope" | "key") => faults.extend(key_faults(column)),
+            Some(_) => {}
+        }
+    }
+    for column in columns
+        .iter()
+        .filter(|column| !matches!(&*column.name, "scope" | "key"))
+    {
+        if column.is_required && !column.has_default {
+            faults.push(format!(
+                "its column `{}` is NOT NULL without a default",
+                column.name
+            ));
+        }
+    }
+    if !has_unique_key {
+        faults.push("it has no unique key on exactly (scope, key)".to_owned());
+    }
+    faults
+}
+
+fn key_faults(column: &Column) -> Vec<String> {
+    let Column {
+        name,
+        kind,
+        is_text,
+        is_required,
+        is_exact,
+        ..
+    } = column;
+    let mut faults = Vec::new();
+    if !is_text {
+        faults.push(format!(
+            "its column `{name}` has type {kind}, which does not keep text as it is"
+        ));
+    } else if !is_exact {
+        faults.push(format!(
+            "its column `{name}` has a collation for which different keys are equal"
+        ));
+    }
+    if !is_required {
+        faults.push(format!("its column `{name}` may be NULL"));
+    }
+    faults
+}
+
+/// `name` or `schema.name`, each `[a-z_][a-z0-9_]{0,62}`.
+const fn is_table_name(text: &str) -> bool {
+    const LONGEST: usize = 63; // an identifier on Postgres; MariaDB takes 64
+
+    let bytes = text.as_bytes();
+    let (mut position, mut length, mut dots) = (0, 0, 0);
+    while position < bytes.len() {
+        match bytes[position] {
+            b'a'..=b'z' | b'_' => length += 1,
+            b'0'..=b'9' if length > 0 => length += 1,
+            b'.' if length > 0 && dots == 0 => {
+                dots = 1;
+                length = 0;
+            }
+            _ => return false,
+        }
+        if length > LONGEST {
+            return false;
+        }
+        position += 1;
+    }
+    length > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_table_name;
+
+    #[test]
+    fn table_names() {
+        for name in [
+            "a",
+            "_",
+            "processed_messages",
+            "inbox.seen",
+            "a1.b2",
+            &"x".repeat(63),
+        ] {
+            assert!(is_table_name(name), "{name}");
+        }
+        for name in [
+            "",
+            ".",
+            "a.",
+            ".a",
+            "a.b.c",
+            "1a",
+            "a.1",
+            "A",
+            "a b",
+            "a\"b",
+            "ä",
+            &"x".repeat(64),
+        ] {
+            assert!(!is_table_name(name), "{name}");
+        }
+    }
+}

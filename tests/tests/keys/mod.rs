@@ -1,0 +1,26 @@
+//! The text of keys: the contract of `docs/keys.md`, and that no two values meet.
+
+mod derived;
+mod injective;
+mod missing;
+mod properties;
+mod shape;
+mod types;
+mod vectors;
+
+use idempotent_runtime::{
+    KeyText,
+    __private::{Key, KeyBuilder, stable_part},
+};
+
+/// The key that consists of `value` alone.
+fn key(value: &(impl KeyText + ?Sized)) -> Key {
+    let mut builder = KeyBuilder::new("test");
+    stable_part(&mut builder, "value", value);
+    builder.finish()
+}
+
+/// Its text.
+fn text(value: &(impl KeyText + ?Sized)) -> String {
+    key(value).text().to_owned()
+}

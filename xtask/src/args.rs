@@ -1,0 +1,200 @@
+//! The command line.
+
+use crate::error::Error;
+use crate::servers::{Install, Policy, Source};
+
+pub(crate) const USAGE: &str = "\
+usage: cargo xtask TASK [OPTION…]
+
+  test               everything: servers, fmt, clippy, doc, doc tests, all other tests
+    --full           also what is long: million-case properties, soak, clusters
+    --throw-away     start throw-away servers, whatever is named in the environment or runs here
+    --no-install     never install a server
+  servers            says which servers the tests would use
+    --throw-away     starts throw-away ones, and keeps them until the end of input (Ctrl-D)
+    --no-install     never install a server
+  fmt                formats; with --check only says what is not formatted
+  clippy             all features, none, and each database feature alone; warnings are errors
+  doc                builds the documentation; warnings are errors
+  ui                 the compile-fail and compile-pass cases; --bless rewrites the .stderr files
+  snapshots          the macro's expansions; --bless rewrites them
+  msrv               checks with the oldest compiler that we support
+  deny               licences, advisories and duplicates of what we depend on
+  help               this text";
+
+/// What the command line asks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Task {
+    Clippy,
+    Deny,
+    Doc,
+    Fmt(Formatting),
+    Help,
+    Msrv,
+    Servers(Policy),
+    Snapshots(Expected),
+    Test(Length, Policy),
+    Ui(Expected),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Formatting {
+    Check,
+    Write,
+}
+
+/// What a test does with an output that is not the expected one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Expected {
+    Bless,
+    Compare,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Length {
+    Full,
+    Short,
+}
+
+impl Task {
+    pub(crate) fn parse(arguments: &[String]) -> Result<Self, Error> {
+        let Some((name, rest)) = arguments.split_first() else {
+            return Err(Error::new("which task?"));
+        };
+        let mut options = Options {
+            task: name,
+            rest: rest.to_vec(),
+        };
+        let task = match name.as_str() {
+            "clippy" => Self::Clippy,
+            "deny" => Self::Deny,
+            "doc" => Self::Doc,
+            "fmt" => Self::Fmt(options.either("--check", Formatting::Check, Formatting::Write)),
+            "help" | "--help" | "-h" => Self::Help,
+            "msrv" => Self::Msrv,
+            "servers" => Self::Servers(options.policy()),
+            "snapshots" => Self::Snapshots(options.expected()),
+            "test" => {
+                let length = options.either("--full", Length::Full, Length::Short);
+                Self::Test(length, options.policy())
+            }
+            "ui" => Self::Ui(options.expected()),
+            unknown => return Err(Error::new(format!("there is no task `{unknown}`"))),
+        };
+        options.finish(task)
+    }
+}
+
+/// The options of a task that nothing has asked for yet.
+struct Options<'a> {
+    task: &'a str,
+    rest: Vec<String>,
+}
+
+impl Options<'_> {
+    fn either<T>(&mut self, option: &str, with: T, without: T) -> T {
+        let before = self.rest.len();
+        self.rest.retain(|given| given != option);
+        if self.rest.len() < before {
+            with
+        } else {
+            without
+        }
+    }
+
+    fn expected(&mut self) -> Expected {
+        self.either("--bless", Expected::Bless, Expected::Compare)
+    }
+
+    fn policy(&mut self) -> Policy {
+        Policy {
+            source: self.either("--throw-away", Source::ThrowAway, Source::Any),
+            install: self.either("--no-install", Install::Refused, Install::Allowed),
+        }
+    }
+
+    fn finish(self, task: Task) -> Result<Task, Error> {
+        match self.rest.first() {
+            None => Ok(task),
+            Some(unknown) => Err(Error::new(format!(
+                "`{}` does not take `{unknown}`",
+                self.task
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Task, String> {
+        let words: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
+        Task::parse(&words).map_err(|error| error.to_string())
+    }
+
+    const ANY: Policy = Policy {
+        source: Source::Any,
+        install: Install::Allowed,
+    };
+
+    #[test]
+    fn test_without_options_is_short_and_may_install() {
+        assert_eq!(parse("test"), Ok(Task::Test(Length::Short, ANY)));
+    }
+
+    #[test]
+    fn options_come_in_any_order() {
+        let policy = Policy {
+            source: Source::ThrowAway,
+            install: Install::Refused,
+        };
+        let wanted = Ok(Task::Test(Length::Full, policy));
+        assert_eq!(parse("test --full --throw-away --no-install"), wanted);
+        assert_eq!(parse("test --no-install --throw-away --full"), wanted);
+    }
+
+    #[test]
+    fn each_task_has_its_own_options() {
+        assert_eq!(parse("fmt"), Ok(Task::Fmt(Formatting::Write)));
+        assert_eq!(parse("fmt --check"), Ok(Task::Fmt(Formatting::Check)));
+        assert_eq!(parse("ui --bless"), Ok(Task::Ui(Expected::Bless)));
+        assert_eq!(parse("snapshots"), Ok(Task::Snapshots(Expected::Compare)));
+        assert_eq!(parse("servers"), Ok(Task::Servers(ANY)));
+    }
+
+    #[test]
+    fn unknown_words_are_named() {
+        assert_eq!(parse("").unwrap_err(), "which task?");
+        assert_eq!(parse("tset").unwrap_err(), "there is no task `tset`");
+        assert_eq!(
+            parse("test --fulll").unwrap_err(),
+            "`test` does not take `--fulll`"
+        );
+        assert_eq!(
+            parse("servers --full").unwrap_err(),
+            "`servers` does not take `--full`"
+        );
+        assert_eq!(
+            parse("clippy --bless").unwrap_err(),
+            "`clippy` does not take `--bless`"
+        );
+    }
+
+    #[test]
+    fn usage_names_every_task() {
+        for task in [
+            "test",
+            "servers",
+            "fmt",
+            "clippy",
+            "doc",
+            "ui",
+            "snapshots",
+            "msrv",
+            "deny",
+        ] {
+            assert!(USAGE.contains(&format!("\n  {task} ")), "{task}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+use std::io::{self, Read};
+use std::net::TcpStream;
+use std::process::Command;
+
+use crate::servers::{Kind, Site};
+
+/// `MariaDB`.
+pub const MARIADB: Kind = Kind {
+    name: "MariaDB",
+    variable: "IDEMPOTENT_MARIADB_URL",
+    usual_port: 3306,
+    url: |port| format!("mysql://root@127.0.0.1:{port}/test"),
+    unix_user: "mysql",
+    programs: &["mariadb-install-db", "mariadbd"],
+    directories: &["/usr/sbin", "/usr/bin"],
+    debian_packages: &["mariadb-server"],
+    prepare,
+    serve,
+    is_ready,
+    stop_signal: "KILL",
+};
+
+fn prepare(site: &Site) -> Command {
+    let mut install = site.programs.command("mariadb-install-db");
+    install
+        .arg("--no-defaults")
+        .arg(option("--datadir=", site, "data"));
+    install.args([
+        "--auth-root-authentication-method=normal",
+        "--skip-name-resolve",
+    ]);
+    install.arg("--innodb-flush-method=nosync");
+    install
+}
+
+/// Commits reach the operating system but not the disk: they survive the server, and that is
+/// all a test can see. (`innodb_flush_log_at_trx_commit=0` would lose them.)
+fn serve(site: &Site) -> Command {
+    let mut mariadbd = site.programs.command("mariadbd");
+    mariadbd
+        .arg("--no-defaults")
+        .arg(option("--datadir=", site, "data"));
+    mariadbd.arg(option("--socket=", site, "socket"));
+    mariadbd.arg(option("--pid-file=", site, "mariadbd.pid"));
+    mariadbd.arg(format!("--port={}", site.port));
+    mariadbd.args([
+        "--bind-address=127.0.0.1",
+        "--skip-name-resolve",
+        "--innodb-flush-log-at-trx-commit=2",
+        "--max-connections=200",
+    ]);
+    mariadbd
+}
+
+fn option(name: &str, site: &Site, file: &str) -> String {
+    format!("{name}{}", site.directory.join(file).display())
+}
+
+/// The server speaks first: version 10 of the protocol, or an error.
+fn is_ready(stream: &mut TcpStream) -> io::Result<bool> {
+    let mut greeting = [0; 5];
+    stream.read_exact(&mut greeting)?;
+    Ok(greeting[4] == 10)
+}
