@@ -184,7 +184,9 @@ async fn claim_under_savepoint<'a, 'c, DB: Store>(
         Ok(false) => claimed.prove().await.map(|()| None),
         Err(error) => {
             let error = Error::about(handler.scope, claimed.key.text(), error);
-            claimed.undo().await?;
+            // The handler has not run, so that nothing of ours is committed: a row
+            // that the undo finds is that of the consumer who won a deadlock.
+            let _ = claimed.undo().await;
             Err(error)
         }
     }

@@ -70,16 +70,26 @@ pub(crate) fn is_retryable(error: &(dyn StdError + 'static)) -> bool {
                     return true;
                 }
             }
-            Link::Database(error) => return is_retryable_in_database(error),
+            Link::Database(error) => return trouble(error).is_some(),
             Link::Io(error) => return is_connection_lost(error),
         }
     }
     false
 }
 
-/// Says whether the connection is gone, so that nothing is known of the
+/// Says whether the connection is of no more use.
+pub(crate) fn is_connection_gone(error: &sqlx::Error) -> bool {
+    is_cut(error) || error.as_database_error().and_then(trouble) == Some(Trouble::Gone)
+}
+
+/// Says whether another transaction was in the way.
+pub(crate) fn is_contention(error: &sqlx::Error) -> bool {
+    error.as_database_error().and_then(trouble) == Some(Trouble::Contention)
+}
+
+/// Says whether the answer did not come, so that nothing is known of the
 /// statement that was under way.
-pub(crate) const fn is_cut(error: &sqlx::Error) -> bool {
+const fn is_cut(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed)
 }
 
@@ -192,46 +202,53 @@ fn is_connection_lost(error: &io::Error) -> bool {
     )
 }
 
-fn is_retryable_in_database(error: &dyn DatabaseError) -> bool {
-    #[cfg(feature = "mysql")]
-    if let Some(error) = error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>() {
-        return is_retryable_in_mysql(error.number(), error.code());
-    }
-    #[cfg(feature = "sqlite")]
-    if error
-        .try_downcast_ref::<sqlx::sqlite::SqliteError>()
-        .is_some()
-    {
-        return error.code().is_some_and(|code| is_busy_in_sqlite(&code));
-    }
-    error
-        .code()
-        .is_some_and(|code| is_retryable_sqlstate(&code))
+/// A database error that another attempt may not meet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Trouble {
+    /// Other transactions are in the way.
+    Contention,
+    /// The session has ended.
+    Gone,
 }
 
-/// Serialization failure, deadlock, lock not available, a server that stops or
+fn trouble(error: &dyn DatabaseError) -> Option<Trouble> {
+    #[cfg(feature = "mysql")]
+    if let Some(error) = error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>() {
+        return mysql_trouble(error.number(), error.code());
+    }
+    #[cfg(feature = "sqlite")]
+    if error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() {
+        return sqlite_trouble(&error.code()?);
+    }
+    sqlstate_trouble(&error.code()?)
+}
+
+/// Serialization failure, deadlock, lock not available; a server that stops or
 /// starts, and class 08, connection exceptions.
-fn is_retryable_sqlstate(code: &str) -> bool {
-    matches!(
-        code,
-        "40001" | "40P01" | "55P03" | "57P01" | "57P02" | "57P03"
-    ) || code.starts_with("08")
+fn sqlstate_trouble(code: &str) -> Option<Trouble> {
+    match code {
+        "40001" | "40P01" | "55P03" => Some(Trouble::Contention),
+        "57P01" | "57P02" | "57P03" => Some(Trouble::Gone),
+        _ => code.starts_with("08").then_some(Trouble::Gone),
+    }
 }
 
 /// Deadlock (1213), lock wait timeout (1205), record changed since it was read
-/// (1020), connection killed (1927), and SQLSTATE class 08, which holds the
+/// (1020); connection killed (1927), and SQLSTATE class 08, which holds the
 /// shutdown of a server (1053).
 #[cfg(feature = "mysql")]
-fn is_retryable_in_mysql(number: u16, sqlstate: Option<&str>) -> bool {
-    matches!(number, 1213 | 1205 | 1020 | 1927)
-        || sqlstate.is_some_and(|code| code.starts_with("08"))
+fn mysql_trouble(number: u16, sqlstate: Option<&str>) -> Option<Trouble> {
+    match number {
+        1213 | 1205 | 1020 => Some(Trouble::Contention),
+        1927 => Some(Trouble::Gone),
+        _ => sqlstate?.starts_with("08").then_some(Trouble::Gone),
+    }
 }
 
 /// `SQLITE_BUSY` and its extended forms, such as `BUSY_RECOVERY` (261) and
 /// `BUSY_SNAPSHOT` (517): the low byte is the primary code.
 #[cfg(feature = "sqlite")]
-fn is_busy_in_sqlite(code: &str) -> bool {
+fn sqlite_trouble(code: &str) -> Option<Trouble> {
     const SQLITE_BUSY: u32 = 5;
-    code.parse::<u32>()
-        .is_ok_and(|code| code & 0xff == SQLITE_BUSY)
+    (code.parse::<u32>().ok()? & 0xff == SQLITE_BUSY).then_some(Trouble::Contention)
 }

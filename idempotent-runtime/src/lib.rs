@@ -1,4 +1,86 @@
-//! Idempotent consumers on sqlx.
+//! Idempotent consumers on [sqlx]: a message may arrive twice, its effect must not. The message's
+//! key is inserted **inside the transaction that the handler receives**, so that key and effect are
+//! committed together or not at all.
+//!
+//! ```
+//! # #[cfg(feature = "sqlite")] mod example {
+//! use idempotent_runtime::{Outcome, idempotent, migrate, transact};
+//! use sqlx::sqlite::{Sqlite, SqlitePoolOptions};
+//! use sqlx::Transaction;
+//!
+//! /// Once per event and channel: an event goes out by e-mail and by push, each once.
+//! #[idempotent(key = "event_id, channel")]
+//! async fn notify(
+//!     tx: &mut Transaction<'_, Sqlite>,
+//!     event_id: i64,
+//!     channel: &str,
+//! ) -> sqlx::Result<()> {
+//!     sqlx::query("INSERT INTO notifications VALUES (?, ?)")
+//!         .bind(event_id)
+//!         .bind(channel)
+//!         .execute(&mut **tx)
+//!         .await?;
+//!     Ok(())
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # pub async fn main() -> sqlx::Result<()> {
+//! let pool = SqlitePoolOptions::new().max_connections(1).connect("sqlite::memory:").await?;
+//! sqlx::query("CREATE TABLE notifications (event_id INTEGER, channel TEXT)").execute(&pool).await?;
+//! migrate(&pool).await?;
+//!
+//! assert_eq!(transact!(&pool, tx => notify(tx, 7, "email")).await?, Outcome::Processed(()));
+//! assert_eq!(transact!(&pool, tx => notify(tx, 7, "push")).await?, Outcome::Processed(()));
+//! assert_eq!(transact!(&pool, tx => notify(tx, 7, "email")).await?, Outcome::Duplicate);
+//!
+//! let sent: i64 = sqlx::query_scalar("SELECT count(*) FROM notifications").fetch_one(&pool).await?;
+//! assert_eq!(sent, 2);
+//! # Ok(())
+//! # }
+//! # }
+//! # #[cfg(feature = "sqlite")] example::main().unwrap();
+//! ```
+//!
+//! # Vocabulary
+//!
+//! - *Key*: what makes two deliveries the same message. It has a [text form](KeyText) that is a
+//!   public contract.
+//! - *Scope*: the namespace of a handler's keys.
+//! - *Claim*: the insertion of the key, the first thing done with it.
+//! - *Guard*: what proves, after the body, that the claim's transaction is still alive: `verify`, one
+//!   statement, or `savepoint`, around claim and body.
+//! - *Duplicate*: a delivery whose key is committed.
+//!
+//! # Guarantees
+//!
+//! - If the transaction commits: the key is there ⇔ the handler's rows are there ⇔ the handler
+//!   returned `Ok`. With guard `verify` this asks that the caller roll back, or drop the transaction,
+//!   on `Err` or when it cuts the handler off, as [`transact!`] does; `savepoint` asks nothing.
+//! - `Processed` or `Duplicate` is never returned unless the key is committed, or will be if this
+//!   transaction commits.
+//! - In doubt: `Err`, so that the broker redelivers.
+//! - Nothing outlives the transaction.
+//!
+//! # What it does not do
+//!
+//! It does not order or deliver messages, and it cannot take back effects outside the database: give
+//! those a stable key with [`Claim::derive`].
+//!
+//! # Features
+//!
+//! | feature | brings |
+//! | --- | --- |
+//! | `postgres`, `mysql` (also for MariaDB), `sqlite` | the store of that database |
+//! | `chrono`, `rust_decimal`, `time`, `ulid` | key parts of that crate's types |
+//!
+//! # Minimum supported Rust version
+//!
+//! 1.94, that of sqlx 0.9. It rises with a minor release only.
+
+#![cfg_attr(
+    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
+    allow(dead_code, reason = "without a database nothing claims")
+)]
 
 mod attempts;
 mod claim;
@@ -17,17 +99,19 @@ pub use attempts::{Attempts, Isolation};
 pub use claim::Claim;
 pub use disposition::{Disposition, Permanent, disposition};
 pub use error::Error;
-/// Derives [`KeyText`] and [`KeyPart`](trait@KeyPart).
-pub use idempotent_macros::KeyPart;
-pub use idempotent_macros::idempotent;
+pub use idempotent_macros::{KeyPart, idempotent};
 pub use key::{KeyPart, KeyText, KeyWriter};
 pub use outcome::Outcome;
 pub use sqlx;
 pub use store::Store;
 pub use table::{Table, migrate, schema_sql, verify_schema};
 
-/// What the macros of this crate expand to. Not part of the public API: any
-/// release may change it.
+/// The readme's example compiles.
+#[cfg(all(doctest, feature = "postgres"))]
+#[doc = include_str!("../../README.md")]
+mod readme {}
+
+/// What the macros of this crate expand to. Not part of the public API: any release may change it.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::attempts::IntoAttempts;

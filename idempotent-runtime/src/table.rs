@@ -128,6 +128,7 @@ impl Table {
         self.qualified.split_once('.').map(|(schema, _)| schema)
     }
 
+    #[cfg(any(feature = "mysql", feature = "sqlite"))]
     pub(crate) fn name(&self) -> &str {
         self.qualified
             .split_once('.')

@@ -254,10 +254,12 @@ pub async fn lease<DB: Store>(run: &mut Run<'_, DB>) -> Result<Lease<DB>, Error>
 pub async fn begin<DB: Store>(lease: &mut Lease<DB>) -> Result<Transaction<'_, DB>, sqlx::Error> {
     let statement = AssertSqlSafe(lease.begin.statement.clone());
     lease.unsure = true;
-    let transaction = lease.conn.begin_with(statement).await?;
-    // What must be put back makes the session unsure until it is.
-    lease.unsure = lease.begin.restore.is_some();
-    Ok(transaction)
+    let begun = lease.conn.begin_with(statement).await;
+    // What must be put back makes the session unsure until it is; and of several
+    // statements that failed, some may have run. A busy SQLite ran none.
+    lease.unsure = lease.begin.restore.is_some()
+        || begun.as_ref().is_err_and(|error| !disposition::is_contention(error));
+    begun
 }
 
 /// Decides whether to try again after a BEGIN that failed. Nothing ran yet: a
@@ -266,7 +268,7 @@ pub fn after_begin<DB: Store>(run: &mut Run<'_, DB>, error: sqlx::Error) -> Resu
     if !disposition::is_retryable(&error) {
         return Err(error.into());
     }
-    if run.replacements > 0 {
+    if disposition::is_connection_gone(&error) && run.replacements > 0 {
         run.replacements -= 1;
         return Ok(());
     }

@@ -13,6 +13,7 @@ pub(super) struct Date {
 }
 
 impl Date {
+    #[cfg(any(feature = "chrono", feature = "time"))]
     pub(super) fn new(year: impl Into<i128>, month: impl Into<i128>, day: impl Into<i128>) -> Self {
         Self {
             year: year.into(),

@@ -11,8 +11,6 @@ mod field;
 mod foreign;
 mod refused;
 mod std_types;
-#[cfg(test)]
-mod tests;
 mod writer;
 
 pub use self::{

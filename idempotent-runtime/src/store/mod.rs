@@ -28,8 +28,7 @@
 //!
 //! The three backends hold the same items in the same order.
 
-use std::fmt::{self, Debug, Display, Formatter};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::fmt::Debug;
 
 use sqlx::{AssertSqlSafe, Database, Transaction};
 
@@ -43,6 +42,8 @@ mod mysql;
 mod nested;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+mod savepoint;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -194,23 +195,6 @@ impl Removal {
         } else {
             Self::Gone
         }
-    }
-}
-
-/// A savepoint name that no other claim of this process has.
-#[derive(Debug)]
-pub struct SavepointName(u64);
-
-impl SavepointName {
-    fn next() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
-impl Display for SavepointName {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "idempotent_{}", self.0)
     }
 }
 

@@ -11,7 +11,8 @@ use sqlx::{AssertSqlSafe, Executor, Row as _, Transaction, query, query_scalar, 
 use sqlx_core::transaction::TransactionManager;
 
 use super::nested::{self, Depth};
-use super::{Backend, Removal, Row, SavepointName, Unproven, sql};
+use super::savepoint::SavepointName;
+use super::{Backend, Removal, Row, Unproven, sql};
 use crate::attempts::{Begin, Options};
 use crate::error::Lost;
 use crate::table::{Column, Table, faults};

@@ -5,7 +5,7 @@
 //! own, so the savepoint is set through its `TransactionManager`. The handler
 //! keeps the very `Transaction` it was given.
 
-use sqlx::{Database, Transaction};
+use sqlx::{Connection, Database, Transaction};
 use sqlx_core::transaction::TransactionManager;
 
 use super::Unproven;
@@ -37,7 +37,7 @@ pub(super) async fn release<DB: Database>(
     let Err(error) = DB::TransactionManager::commit(tx).await else {
         return Ok(());
     };
-    cut(tx, savepoint);
+    discard(tx, savepoint).await;
     Err(lost(&error).map_or(Unproven::Failed(error), Unproven::Lost))
 }
 
@@ -48,11 +48,19 @@ pub(super) async fn roll_back<DB: Database>(
 ) -> Result<(), sqlx::Error> {
     while Depth::of(tx).0 >= savepoint.0 {
         if let Err(error) = DB::TransactionManager::rollback(tx).await {
-            cut(tx, savepoint);
+            discard(tx, savepoint).await;
             return Err(error);
         }
     }
     Ok(())
+}
+
+/// Takes a savepoint that is gone off sqlx's count. The roll-back that this
+/// queues fails; the ping takes its error, which would otherwise meet the
+/// caller's next statement.
+async fn discard<DB: Database>(tx: &mut Transaction<'_, DB>, savepoint: &Depth) {
+    cut(tx, savepoint);
+    let _ = tx.ping().await;
 }
 
 /// Queues the roll-back, and takes the savepoint off sqlx's count in any case:

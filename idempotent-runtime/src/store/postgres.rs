@@ -11,11 +11,15 @@ use crate::error::Lost;
 use crate::forget::forget_if_dropped;
 use crate::table::{Column, Table, faults};
 
+/// The claim's mark: the transaction, and the (sub)transaction that wrote the
+/// row. The second tells our row from that of another consumer who claimed the
+/// key after this transaction had rolled back past its claim.
 const CLAIM: &str = "INSERT INTO {table} (scope, key) VALUES ($1, $2) \
-     ON CONFLICT (scope, key) DO NOTHING RETURNING pg_current_xact_id()::text::bigint";
-const PROVE: &str = "SELECT pg_current_xact_id_if_assigned()::text::bigint FROM {table} WHERE scope = $1 AND key = $2";
+     ON CONFLICT (scope, key) DO NOTHING RETURNING pg_current_xact_id()::text || '/' || xmin::text";
+const PROVE: &str = "SELECT pg_current_xact_id_if_assigned()::text || '/' || xmin::text \
+     FROM {table} WHERE scope = $1 AND key = $2";
 const REMOVE: &str = "DELETE FROM {table} WHERE scope = $1 AND key = $2 \
-     AND pg_current_xact_id_if_assigned()::text::bigint = $3";
+     AND pg_current_xact_id_if_assigned()::text || '/' || xmin::text = $3";
 const EXISTS: &str = "SELECT EXISTS (SELECT FROM {table} WHERE scope = $1 AND key = $2)";
 const CREATE: &str = r#"CREATE TABLE IF NOT EXISTS {table} (
     scope text COLLATE "C" NOT NULL,
@@ -47,14 +51,13 @@ const NO_ACTIVE_TRANSACTION: &str = "25P01";
 const NO_SUCH_SAVEPOINT: &str = "3B001";
 
 impl Backend for Postgres {
-    /// The id of the claiming transaction.
-    type Mark = i64;
+    type Mark = String;
     type Savepoint = Depth;
 
     async fn claim(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
-    ) -> Result<Option<i64>, sqlx::Error> {
+    ) -> Result<Option<String>, sqlx::Error> {
         query_scalar(sql(CLAIM, row.table, '"'))
             .bind(row.scope)
             .bind(row.key)
@@ -65,22 +68,22 @@ impl Backend for Postgres {
     async fn prove(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
-        mark: &i64,
+        mark: &String,
     ) -> Result<(), Unproven> {
-        let proof = query_scalar::<_, Option<i64>>(sql(PROVE, row.table, '"'))
+        let proof = query_scalar::<_, Option<String>>(sql(PROVE, row.table, '"'))
             .bind(row.scope)
             .bind(row.key)
             .fetch_optional(&mut **tx)
             .await;
         match proof {
-            Ok(Some(Some(id))) if id == *mark => Ok(()),
+            Ok(Some(Some(proof))) if proof == *mark => Ok(()),
             Ok(Some(_)) => Err(Unproven::Lost(Lost::Ended)),
             Ok(None) => Err(Unproven::Lost(Lost::RolledBack)),
             Err(error) => Err(lost(&error).map_or(Unproven::Failed(error), Unproven::Lost)),
         }
     }
 
-    async fn remove(tx: &mut Transaction<'_, Self>, row: Row<'_>, mark: &i64) -> Removal {
+    async fn remove(tx: &mut Transaction<'_, Self>, row: Row<'_>, mark: &String) -> Removal {
         let removed = query(sql(REMOVE, row.table, '"'))
             .bind(row.scope)
             .bind(row.key)
@@ -158,7 +161,9 @@ impl Backend for Postgres {
     }
 
     fn schema(table: &Table) -> Vec<String> {
-        vec![CREATE.replace("{table}", &table.quoted('"'))]
+        let schema = table.schema().map(|schema| format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\""));
+        let create = CREATE.replace("{table}", &table.quoted('"'));
+        schema.into_iter().chain([create]).collect()
     }
 
     async fn create(conn: &mut PgConnection, table: &Table) -> Result<(), sqlx::Error> {

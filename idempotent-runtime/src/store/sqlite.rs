@@ -8,9 +8,11 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 
 use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteError, SqliteRow};
-use sqlx::{AssertSqlSafe, Executor, Row as _, Transaction, query, query_scalar, raw_sql};
+use sqlx::{AssertSqlSafe, Database, Executor, Row as _, Transaction, query, query_scalar, raw_sql};
+use sqlx_core::transaction::TransactionManager;
 
-use super::{Backend, Removal, Row, SavepointName, Unproven, sql};
+use super::savepoint::SavepointName;
+use super::{Backend, Removal, Row, Unproven, sql};
 use crate::attempts::{Begin, Options};
 use crate::error::Lost;
 use crate::table::{Column, Table, faults};
@@ -205,7 +207,10 @@ async fn settle<T: Send>(
     tx: &mut Transaction<'_, Sqlite>,
     result: Result<T, sqlx::Error>,
 ) -> Result<T, sqlx::Error> {
-    if result.as_ref().is_err_and(|error| lost(error).is_some()) {
+    // A nested `begin` of the handler's, dropped before it was done, can make sqlx
+    // roll back all of it: then nobody would end what is opened here.
+    let is_counted = <Sqlite as Database>::TransactionManager::get_transaction_depth(tx) > 0;
+    if is_counted && result.as_ref().is_err_and(|error| lost(error).is_some()) {
         // Where the transaction is still open, this fails, and all is well.
         let _ = tx.execute("BEGIN").await;
     }
