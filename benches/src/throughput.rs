@@ -115,27 +115,31 @@ enum Workload {
 struct Bench {
     pools: [PgPool; 2],
     next: Arc<AtomicI64>,
-    messages: i64,
+    messages: u32,
 }
 
 impl Bench {
     async fn round(&self, side: Side, at_once: i64, workload: Workload) -> sqlx::Result<Duration> {
         let first = match workload {
-            Workload::New => self.next.fetch_add(self.messages, Ordering::Relaxed),
+            Workload::New => self
+                .next
+                .fetch_add(i64::from(self.messages), Ordering::Relaxed),
             Workload::Duplicate => 0,
         };
         let pool = &self.pools[usize::from(side.1 == Pool::WithoutPing)];
         let start = Instant::now();
         let mut workers: JoinSet<sqlx::Result<()>> = JoinSet::new();
         for worker in 0..at_once {
-            let ids = (first + worker..first + self.messages).step_by(usize::try_from(at_once).unwrap_or(1));
+            let ids = (first + worker..first + i64::from(self.messages))
+                .step_by(usize::try_from(at_once).unwrap_or(1));
             let pool = pool.clone();
             workers.spawn(async move {
                 for id in ids {
                     match side.0 {
                         Consumer::HandWritten => hand_written(&pool, id).await?,
                         Consumer::Transact => {
-                            let outcome: Outcome<()> = transact!(&pool, tx => verify(tx, id)).await?;
+                            let outcome: Outcome<()> =
+                                transact!(&pool, tx => verify(tx, id)).await?;
                             std::hint::black_box(outcome.is_duplicate());
                         }
                         guard => by_hand(&pool, guard, id).await?,
@@ -166,7 +170,7 @@ impl Bench {
             let same_pool = usize::from(side.1 == Pool::WithoutPing);
             println!(
                 "| {side} | {:.0} | {} | {} |",
-                median(row.iter().map(|time| self.messages as f64 / time)).1,
+                median(row.iter().map(|time| f64::from(self.messages) / time)).1,
                 ratio(&times[same_pool], row),
                 ratio(&times[0], row),
             );
@@ -184,40 +188,76 @@ fn ratio(base: &[f64], side: &[f64]) -> String {
 fn median(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
-    (values[0], values[values.len() / 2], values[values.len() - 1])
+    (
+        values[0],
+        values[values.len() / 2],
+        values[values.len() - 1],
+    )
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let url = args.next().unwrap_or_else(|| LOCAL.to_owned());
-    let rounds = args.next().map_or(Ok(9), |rounds| rounds.parse()).map_err(|_| USAGE)?;
-    let messages = args.next().map_or(Ok(400), |messages| messages.parse()).map_err(|_| USAGE)?;
+    let rounds = args
+        .next()
+        .map_or(Ok(9), |rounds| rounds.parse())
+        .map_err(|_| USAGE)?;
+    let messages = args
+        .next()
+        .map_or(Ok(400), |messages| messages.parse())
+        .map_err(|_| USAGE)?;
 
     let admin = PgPool::connect(&url).await?;
     let schema = format!("throughput_{}", std::process::id());
-    admin.execute(sqlx::AssertSqlSafe(format!("CREATE SCHEMA {schema}"))).await?;
+    admin
+        .execute(sqlx::AssertSqlSafe(format!("CREATE SCHEMA {schema}")))
+        .await?;
     let result = run(&url, &schema, rounds, messages).await;
-    admin.execute(sqlx::AssertSqlSafe(format!("DROP SCHEMA {schema} CASCADE"))).await?;
+    admin
+        .execute(sqlx::AssertSqlSafe(format!("DROP SCHEMA {schema} CASCADE")))
+        .await?;
     result
 }
 
-async fn run(url: &str, schema: &str, rounds: usize, messages: i64) -> Result<(), Box<dyn std::error::Error>> {
+async fn run(
+    url: &str,
+    schema: &str,
+    rounds: usize,
+    messages: u32,
+) -> Result<(), Box<dyn std::error::Error>> {
     let options: sqlx::postgres::PgConnectOptions = url.parse()?;
     let options = options.options([("search_path", schema)]);
-    let pool = |test| PgPoolOptions::new().max_connections(8).test_before_acquire(test).connect_with(options.clone());
+    let pool = |test| {
+        PgPoolOptions::new()
+            .max_connections(8)
+            .test_before_acquire(test)
+            .connect_with(options.clone())
+    };
     let pools = [pool(true).await?, pool(false).await?];
     pools[0].execute("CREATE TABLE inbox (id text PRIMARY KEY, processed_at timestamptz NOT NULL DEFAULT now())").await?;
-    pools[0].execute("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL)").await?;
-    let fill = query("INSERT INTO accounts SELECT n, 0 FROM generate_series(0, $1 - 1) AS n").bind(ACCOUNTS);
+    pools[0]
+        .execute("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL)")
+        .await?;
+    let fill = query("INSERT INTO accounts SELECT n, 0 FROM generate_series(0, $1 - 1) AS n")
+        .bind(ACCOUNTS);
     pools[0].execute(fill).await?;
     migrate(&pools[0]).await?;
 
-    let bench = Bench { pools, next: Arc::new(AtomicI64::new(messages)), messages };
-    for (workload, name) in [(Workload::New, "new messages"), (Workload::Duplicate, "duplicates")] {
+    let bench = Bench {
+        pools,
+        next: Arc::new(AtomicI64::new(i64::from(messages))),
+        messages,
+    };
+    for (workload, name) in [
+        (Workload::New, "new messages"),
+        (Workload::Duplicate, "duplicates"),
+    ] {
         for at_once in [1, 8] {
             println!("\n{name}, {at_once} at once, {rounds} rounds of {messages} messages\n");
-            println!("| side | messages/s | of hand-written, same pool | of hand-written, default pool |");
+            println!(
+                "| side | messages/s | of hand-written, same pool | of hand-written, default pool |"
+            );
             println!("| --- | --- | --- | --- |");
             bench.compare(rounds, at_once, workload).await?;
         }

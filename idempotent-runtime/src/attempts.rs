@@ -41,7 +41,8 @@ use crate::store::Store;
 pub struct Attempts<'p, DB: Store> {
     pub(crate) pool: &'p Pool<DB>,
     pub(crate) options: Options,
-    pub(crate) attempts: u32,
+    /// In all.
+    pub(crate) tries: u32,
 }
 
 impl<'p, DB: Store> Attempts<'p, DB> {
@@ -56,13 +57,13 @@ impl<'p, DB: Store> Attempts<'p, DB> {
         Self {
             pool,
             options,
-            attempts: 5,
+            tries: 5,
         }
     }
 
     /// How often the transaction is tried in all. 0 counts as 1.
     pub const fn attempts(mut self, attempts: u32) -> Self {
-        self.attempts = attempts;
+        self.tries = attempts;
         self
     }
 
@@ -104,6 +105,7 @@ pub enum Isolation {
     Serializable,
 }
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 impl Isolation {
     pub(crate) const fn sql(self) -> &'static str {
         match self {

@@ -1,5 +1,10 @@
 //! The frame around a handler's body: claim, run, prove.
 
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "the functions that return a result are hidden"
+)]
+
 use sqlx::Transaction;
 use uuid::Uuid;
 

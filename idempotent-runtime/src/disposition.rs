@@ -62,9 +62,8 @@ pub fn disposition(error: &(dyn StdError + 'static)) -> Disposition {
 pub(crate) fn is_retryable(error: &(dyn StdError + 'static)) -> bool {
     for link in links(error) {
         match link {
-            Link::Permanent => return false,
-            Link::Cause(Cause::Sqlx(_)) => {}
-            Link::Cause(_) => return false,
+            Link::Cause(Cause::Sqlx(_)) => {} // the next link
+            Link::Permanent | Link::Cause(_) => return false,
             Link::Sqlx(error) => {
                 if is_cut(error) {
                     return true;
@@ -217,7 +216,10 @@ fn trouble(error: &dyn DatabaseError) -> Option<Trouble> {
         return mysql_trouble(error.number(), error.code());
     }
     #[cfg(feature = "sqlite")]
-    if error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() {
+    if error
+        .try_downcast_ref::<sqlx::sqlite::SqliteError>()
+        .is_some()
+    {
         return sqlite_trouble(&error.code()?);
     }
     sqlstate_trouble(&error.code()?)

@@ -1,6 +1,11 @@
 //! What the attribute knows of a handler before any message arrives, and the
 //! handler's return type.
 
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "the functions that return a result are hidden"
+)]
+
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 

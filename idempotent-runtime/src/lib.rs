@@ -86,7 +86,6 @@ mod attempts;
 mod claim;
 mod disposition;
 mod error;
-mod forget;
 mod handler;
 mod key;
 mod outcome;

@@ -106,10 +106,7 @@ impl Table {
     /// ```
     #[must_use]
     pub fn schema_sql<DB: Store>(&self) -> String {
-        DB::schema(self)
-            .iter()
-            .map(|statement| format!("{statement};\n"))
-            .collect()
+        DB::schema(self).join(";\n") + ";\n"
     }
 
     async fn check<DB: Store>(&self, conn: &mut DB::Connection) -> Result<(), Error> {
@@ -197,10 +194,17 @@ pub(crate) struct Column {
     pub(crate) kind: String,
     /// Holds text or bytes, and gives back what was put in.
     pub(crate) is_text: bool,
-    pub(crate) is_required: bool,
-    pub(crate) has_default: bool,
+    pub(crate) absence: Absence,
     /// Compares bytes, not letters.
     pub(crate) is_exact: bool,
+}
+
+/// What a row gets that does not name the column.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum Absence {
+    Null,
+    Default,
+    Refused,
 }
 
 const OURS: [&str; 6] = [
@@ -229,7 +233,7 @@ pub(crate) fn faults(columns: &[Column], has_unique_key: bool) -> Vec<String> {
         .iter()
         .filter(|column| !matches!(&*column.name, "scope" | "key"))
     {
-        if column.is_required && !column.has_default {
+        if column.absence == Absence::Refused {
             faults.push(format!(
                 "its column `{}` is NOT NULL without a default",
                 column.name
@@ -247,7 +251,7 @@ fn key_faults(column: &Column) -> Vec<String> {
         name,
         kind,
         is_text,
-        is_required,
+        absence,
         is_exact,
         ..
     } = column;
@@ -261,7 +265,7 @@ fn key_faults(column: &Column) -> Vec<String> {
             "its column `{name}` has a collation for which different keys are equal"
         ));
     }
-    if !is_required {
+    if *absence == Absence::Null {
         faults.push(format!("its column `{name}` may be NULL"));
     }
     faults

@@ -5,6 +5,8 @@
 //! `&mut Transaction` cannot be proven `Send`, while code in place spawns with
 //! borrowed arguments.
 
+#![allow(clippy::missing_errors_doc, reason = "all but the macro is hidden")]
+
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
@@ -197,7 +199,7 @@ pub struct Run<'p, DB: Store> {
 pub fn run<'p, P: IntoAttempts<'p>>(pool: P) -> Run<'p, P::Database> {
     let attempts = pool.into_attempts();
     Run {
-        left: attempts.attempts.max(1),
+        left: attempts.tries.max(1),
         replacements: attempts.pool.options().get_max_connections(),
         attempts,
         backoff: Backoff::new(),
@@ -258,7 +260,9 @@ pub async fn begin<DB: Store>(lease: &mut Lease<DB>) -> Result<Transaction<'_, D
     // What must be put back makes the session unsure until it is; and of several
     // statements that failed, some may have run. A busy SQLite ran none.
     lease.unsure = lease.begin.restore.is_some()
-        || begun.as_ref().is_err_and(|error| !disposition::is_contention(error));
+        || begun
+            .as_ref()
+            .is_err_and(|error| !disposition::is_contention(error));
     begun
 }
 

@@ -30,12 +30,14 @@
 
 use std::fmt::Debug;
 
-use sqlx::{AssertSqlSafe, Database, Transaction};
+use sqlx::{AssertSqlSafe, ColumnIndex, Database, Decode, Transaction, Type};
 
 use crate::attempts::{Begin, Options};
 use crate::error::Lost;
-use crate::table::Table;
+use crate::table::{Absence, Column, Table};
 
+#[cfg(feature = "postgres")]
+mod forget;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
@@ -202,4 +204,25 @@ impl Removal {
 /// that quoting them is enough.
 fn sql(template: &str, table: &Table, quote: char) -> AssertSqlSafe<String> {
     AssertSqlSafe(template.replace("{table}", &table.quoted(quote)))
+}
+
+/// A row of the statement `COLUMNS`.
+fn column<'r, R: sqlx::Row>(row: &'r R) -> Result<Column, sqlx::Error>
+where
+    usize: ColumnIndex<R>,
+    bool: Decode<'r, R::Database> + Type<R::Database>,
+    String: Decode<'r, R::Database> + Type<R::Database>,
+{
+    let (is_required, has_default) = (row.try_get(3)?, row.try_get(4)?);
+    Ok(Column {
+        name: row.try_get(0)?,
+        kind: row.try_get(1)?,
+        is_text: row.try_get(2)?,
+        absence: match (is_required, has_default) {
+            (false, _) => Absence::Null,
+            (true, true) => Absence::Default,
+            (true, false) => Absence::Refused,
+        },
+        is_exact: row.try_get(5)?,
+    })
 }

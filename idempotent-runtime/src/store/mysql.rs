@@ -6,16 +6,16 @@
 //! Scope and key need no quoting: their alphabets have no quote and no
 //! backslash. MySQL itself is untested.
 
-use sqlx::mysql::{MySql, MySqlConnection, MySqlDatabaseError, MySqlRow};
-use sqlx::{AssertSqlSafe, Executor, Row as _, Transaction, query, query_scalar, raw_sql};
+use sqlx::mysql::{MySql, MySqlConnection, MySqlDatabaseError};
+use sqlx::{AssertSqlSafe, Executor, Transaction, query, query_scalar, raw_sql};
 use sqlx_core::transaction::TransactionManager;
 
 use super::nested::{self, Depth};
 use super::savepoint::SavepointName;
-use super::{Backend, Removal, Row, Unproven, sql};
+use super::{Backend, Removal, Row, Unproven, column, sql};
 use crate::attempts::{Begin, Options};
 use crate::error::Lost;
-use crate::table::{Column, Table, faults};
+use crate::table::{Table, faults};
 
 const INSERT: &str = "INSERT INTO {table} (scope, `key`) VALUES ('{scope}', '{key}')";
 /// A locking read: a plain one at REPEATABLE READ does not see a row that was
@@ -214,17 +214,6 @@ impl Backend for MySql {
         }
         Ok(faults)
     }
-}
-
-fn column(row: &MySqlRow) -> Result<Column, sqlx::Error> {
-    Ok(Column {
-        name: row.try_get(0)?,
-        kind: row.try_get(1)?,
-        is_text: row.try_get(2)?,
-        is_required: row.try_get(3)?,
-        has_default: row.try_get(4)?,
-        is_exact: row.try_get(5)?,
-    })
 }
 
 async fn finds(

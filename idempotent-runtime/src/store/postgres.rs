@@ -1,15 +1,17 @@
 //! Postgres: one statement claims, the transaction id proves.
 
-use sqlx::postgres::{PgConnection, PgRow, Postgres};
-use sqlx::{AssertSqlSafe, Connection, Executor, Row as _, Transaction, query, query_scalar};
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnection, Postgres};
+use sqlx::{AssertSqlSafe, Connection, Executor, Transaction, query, query_scalar};
 use sqlx_core::transaction::TransactionManager;
 
+use super::forget::forget_if_dropped;
 use super::nested::{self, Depth};
-use super::{Backend, Removal, Row, Unproven, sql};
-use crate::attempts::{Begin, Options};
+use super::{Backend, Removal, Row, Unproven, column, sql};
+use crate::attempts::{Begin, Isolation, Options};
 use crate::error::Lost;
-use crate::forget::forget_if_dropped;
-use crate::table::{Column, Table, faults};
+use crate::table::{Table, faults};
 
 /// The claim's mark: the transaction, and the (sub)transaction that wrote the
 /// row. The second tells our row from that of another consumer who claimed the
@@ -135,23 +137,26 @@ impl Backend for Postgres {
     }
 
     fn begin(options: &Options) -> Result<Begin, &'static str> {
-        let mut statement = String::from("BEGIN");
-        if let Some(isolation) = options.isolation {
-            statement.push_str(" ISOLATION LEVEL ");
-            statement.push_str(isolation.sql());
-        }
-        for (name, value) in [
-            ("lock_timeout", options.lock_timeout),
-            ("statement_timeout", options.statement_timeout),
-        ] {
-            if let Some(value) = value {
-                // 0 would switch the timeout off.
-                let milliseconds = value.as_millis().clamp(1, i32::MAX as u128);
-                statement.push_str(&format!("; SET LOCAL {name} = {milliseconds}"));
-            }
-        }
+        let isolation = options.isolation.map(Isolation::sql);
+        let begin = isolation.map_or_else(
+            || "BEGIN".to_owned(),
+            |isolation| format!("BEGIN ISOLATION LEVEL {isolation}"),
+        );
+        // 0 would switch a timeout off.
+        let set = |name: &str, value: Duration| {
+            let milliseconds = value.as_millis().clamp(1, i32::MAX as u128);
+            format!("SET LOCAL {name} = {milliseconds}")
+        };
+        let lock = options.lock_timeout.map(|value| set("lock_timeout", value));
+        let statement = options
+            .statement_timeout
+            .map(|value| set("statement_timeout", value));
+        let statements: Vec<_> = [Some(begin), lock, statement]
+            .into_iter()
+            .flatten()
+            .collect();
         Ok(Begin {
-            statement,
+            statement: statements.join("; "),
             restore: None,
         })
     }
@@ -161,7 +166,9 @@ impl Backend for Postgres {
     }
 
     fn schema(table: &Table) -> Vec<String> {
-        let schema = table.schema().map(|schema| format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\""));
+        let schema = table
+            .schema()
+            .map(|schema| format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\""));
         let create = CREATE.replace("{table}", &table.quoted('"'));
         schema.into_iter().chain([create]).collect()
     }
@@ -189,17 +196,6 @@ impl Backend for Postgres {
         let unique = query_scalar(UNIQUE).bind(&name).fetch_one(conn).await?;
         Ok(faults(&columns, unique))
     }
-}
-
-fn column(row: &PgRow) -> Result<Column, sqlx::Error> {
-    Ok(Column {
-        name: row.try_get(0)?,
-        kind: row.try_get(1)?,
-        is_text: row.try_get(2)?,
-        is_required: row.try_get(3)?,
-        has_default: row.try_get(4)?,
-        is_exact: row.try_get(5)?,
-    })
 }
 
 async fn exists(tx: &mut Transaction<'_, Postgres>, row: Row<'_>) -> Result<bool, sqlx::Error> {

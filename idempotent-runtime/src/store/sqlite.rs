@@ -7,15 +7,15 @@
 use std::pin::pin;
 use std::task::{Context, Waker};
 
-use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteError, SqliteRow};
-use sqlx::{AssertSqlSafe, Database, Executor, Row as _, Transaction, query, query_scalar, raw_sql};
+use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteError};
+use sqlx::{AssertSqlSafe, Database, Executor, Transaction, query, query_scalar, raw_sql};
 use sqlx_core::transaction::TransactionManager;
 
 use super::savepoint::SavepointName;
-use super::{Backend, Removal, Row, Unproven, sql};
+use super::{Backend, Removal, Row, Unproven, column, sql};
 use crate::attempts::{Begin, Options};
 use crate::error::Lost;
-use crate::table::{Column, Table, faults};
+use crate::table::{Table, faults};
 
 const INSERT: &str = "INSERT INTO {table} (scope, key) VALUES ('{scope}', '{key}') \
      ON CONFLICT (scope, key) DO NOTHING RETURNING 1";
@@ -165,17 +165,6 @@ impl Backend for Sqlite {
             .await?;
         Ok(faults(&columns, unique))
     }
-}
-
-fn column(row: &SqliteRow) -> Result<Column, sqlx::Error> {
-    Ok(Column {
-        name: row.try_get(0)?,
-        kind: row.try_get(1)?,
-        is_text: row.try_get(2)?,
-        is_required: row.try_get(3)?,
-        has_default: row.try_get(4)?,
-        is_exact: row.try_get(5)?,
-    })
 }
 
 async fn finds(

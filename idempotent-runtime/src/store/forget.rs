@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 /// Runs a future; if the whole is dropped before the end, the future is leaked,
 /// so that no guard inside it acts.
-pub(crate) fn forget_if_dropped<F: Future>(future: F) -> impl Future<Output = F::Output> {
+pub(super) fn forget_if_dropped<F: Future>(future: F) -> impl Future<Output = F::Output> {
     Forget(Some(Box::pin(future)))
 }
 
