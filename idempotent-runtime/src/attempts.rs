@@ -16,10 +16,10 @@ use crate::store::Store;
 /// # Examples
 ///
 /// ```no_run
-/// use std::time::Duration;
-/// use idempotent_runtime::{Attempts, Isolation, Outcome, idempotent, transact};
 /// # #[cfg(feature = "postgres")] mod example {
-/// # use super::*;
+/// use std::time::Duration;
+///
+/// use idempotent_runtime::{Attempts, Isolation, Outcome, idempotent, transact};
 /// use sqlx::{PgPool, Postgres, Transaction};
 ///
 /// #[idempotent(key = "order_id", scope = "orders.accept")]

@@ -26,7 +26,7 @@ pub trait Part: KeyPart {}
 
 impl<T: KeyPart + ?Sized> Part for T {}
 
-/// An `Option` of a [`Text`], or a reference to one.
+/// An `Option` of a `Text`, or a reference to one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an `Option`",
     label = "never missing",
@@ -40,7 +40,7 @@ pub trait TextOption {
     fn push_required(&self, writer: &mut KeyWriter);
 }
 
-/// An `Option` of a [`Part`], or a reference to one.
+/// An `Option` of a `Part`, or a reference to one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an `Option`",
     label = "never missing",
