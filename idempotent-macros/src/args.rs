@@ -1,7 +1,7 @@
 //! What the attribute says: syntax only.
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
-use syn::parse::Parser;
+use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{Ident, LitStr, Path, Token};
 
@@ -11,7 +11,8 @@ use crate::key::{self, KeyPath};
 /// The arguments of the attribute, each with the span that names it.
 #[derive(Default)]
 pub(crate) struct Args {
-    pub(crate) key: Option<Key>,
+    /// The parts, not yet bound to parameters.
+    pub(crate) key: Vec<KeyPath>,
     pub(crate) scope: Option<LitStr>,
     pub(crate) tx: Option<Ident>,
     pub(crate) skip: Vec<Ident>,
@@ -19,11 +20,6 @@ pub(crate) struct Args {
     pub(crate) bind: Option<Ident>,
     pub(crate) table: Option<LitStr>,
     pub(crate) runtime: Option<Path>,
-}
-
-/// `key = "…"` or `key(…)`, with its parts not yet bound to parameters.
-pub(crate) struct Key {
-    pub(crate) paths: Vec<KeyPath>,
 }
 
 #[derive(Clone, Copy, Default, Eq, PartialEq)]
@@ -48,16 +44,19 @@ pub(crate) const EXAMPLES: [(&str, &str); 8] = [
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
     let mut args = Args::default();
     let mut seen: Vec<String> = Vec::new();
-    for argument in split(tokens)
+    let mut is_understood = true;
+    for Piece { tokens, .. } in split(tokens)
         .into_iter()
-        .filter(|argument| !argument.is_empty())
+        .filter(|argument| !argument.tokens.is_empty())
     {
-        let Some((name, value)) = name_and_value(argument, errors) else {
+        let Some((name, value)) = name_and_value(tokens, errors) else {
+            is_understood = false;
             continue;
         };
         let text = name.to_string();
         if !EXAMPLES.iter().any(|(known, _)| *known == text) {
             errors.push(diagnostics::unknown_argument(&name));
+            is_understood = false;
         } else if seen.contains(&text) {
             errors.push(diagnostics::repeated_argument(&name));
         } else {
@@ -65,7 +64,8 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
             seen.push(text);
         }
     }
-    if args.key.is_none() && !seen.iter().any(|name| name == "key") {
+    // An argument that is not understood may be the key.
+    if is_understood && !seen.iter().any(|name| name == "key") {
         errors.push(diagnostics::missing_key());
     }
     args
@@ -81,20 +81,18 @@ enum Value {
 impl Args {
     fn set(&mut self, name: &Ident, value: Value, errors: &mut Errors) {
         let result = match name.to_string().as_str() {
-            "key" => value.key(name, errors).map(|key| self.key = Some(key)),
+            "key" => value.key(name, errors).map(|key| self.key = key),
             "scope" => value
                 .string(name)
                 .and_then(scope)
                 .map(|scope| self.scope = Some(scope)),
-            "tx" => value.assigned::<Ident>(name).map(|tx| self.tx = Some(tx)),
+            "tx" => value.ident(name).map(|tx| self.tx = Some(tx)),
             "skip" => value.idents(name).map(|skip| self.skip = skip),
             "guard" => value
                 .string(name)
                 .and_then(|text| guard(&text))
                 .map(|guard| self.guard = guard),
-            "bind" => value
-                .assigned::<Ident>(name)
-                .map(|bind| self.bind = Some(bind)),
+            "bind" => value.ident(name).map(|bind| self.bind = Some(bind)),
             "table" => value
                 .string(name)
                 .and_then(table)
@@ -108,26 +106,54 @@ impl Args {
 }
 
 impl Value {
-    fn key(self, name: &Ident, errors: &mut Errors) -> syn::Result<Key> {
-        let paths = match self {
+    /// `key = "…"` or `key(…)`.
+    fn key(self, name: &Ident, errors: &mut Errors) -> syn::Result<Vec<KeyPath>> {
+        Ok(match self {
             Self::Listed(list) => {
                 key::parse_tokens(list.stream(), list.delim_span().close(), errors)
             }
             value => key::parse_literal(&value.string(name)?, errors),
-        };
-        Ok(Key { paths })
+        })
     }
 
     fn string(self, name: &Ident) -> syn::Result<LitStr> {
-        self.assigned(name)
+        self.assigned(name, Parse::parse)
     }
 
-    fn assigned<T: syn::parse::Parse>(self, name: &Ident) -> syn::Result<T> {
+    fn ident(self, name: &Ident) -> syn::Result<Ident> {
+        self.assigned(name, Parse::parse)
+    }
+
+    /// A path, bare or in a string.
+    fn path(self, name: &Ident) -> syn::Result<Path> {
+        self.assigned(name, |input| {
+            if input.peek(LitStr) {
+                let literal: LitStr = input.parse()?;
+                literal.parse_with(Path::parse_mod_style)
+            } else {
+                Path::parse_mod_style(input)
+            }
+        })
+    }
+
+    fn assigned<T>(
+        self,
+        name: &Ident,
+        value: impl FnOnce(ParseStream<'_>) -> syn::Result<T>,
+    ) -> syn::Result<T> {
         let Self::Assigned(tokens) = self else {
             return Err(diagnostics::argument_shape(name, name.span()));
         };
         let span = first_span(&tokens).unwrap_or_else(|| name.span());
-        syn::parse2(tokens).map_err(|_| diagnostics::argument_shape(name, span))
+        let parser = |input: ParseStream<'_>| Ok((value(input)?, input.parse::<TokenStream>()?));
+        let (value, rest) = parser
+            .parse2(tokens)
+            .map_err(|_| diagnostics::argument_shape(name, span))?;
+        match rest.into_iter().next() {
+            None => Ok(value),
+            Some(TokenTree::Ident(next)) => Err(diagnostics::missing_comma(next.span())),
+            Some(_) => Err(diagnostics::argument_shape(name, span)),
+        }
     }
 
     fn idents(self, name: &Ident) -> syn::Result<Vec<Ident>> {
@@ -140,19 +166,6 @@ impl Value {
             .map_err(|_| diagnostics::argument_shape(name, span))?
             .into_iter()
             .collect())
-    }
-
-    /// A path, bare or in a string.
-    fn path(self, name: &Ident) -> syn::Result<Path> {
-        let Self::Assigned(tokens) = self else {
-            return Err(diagnostics::argument_shape(name, name.span()));
-        };
-        let span = first_span(&tokens).unwrap_or_else(|| name.span());
-        let path = match syn::parse2::<LitStr>(tokens.clone()) {
-            Ok(literal) => literal.parse_with(Path::parse_mod_style),
-            Err(_) => Path::parse_mod_style.parse2(tokens),
-        };
-        path.map_err(|_| diagnostics::argument_shape(name, span))
     }
 }
 
@@ -222,29 +235,41 @@ fn name_and_value(argument: Vec<TokenTree>, errors: &mut Errors) -> Option<(Iden
     Some((name, value))
 }
 
-/// Splits at commas that stand outside brackets.
-pub(crate) fn split(tokens: TokenStream) -> Vec<Vec<TokenTree>> {
-    let mut parts = vec![Vec::new()];
+/// What stands between two commas.
+#[derive(Default)]
+pub(crate) struct Piece {
+    pub(crate) tokens: Vec<TokenTree>,
+    /// The comma after it.
+    pub(crate) comma: Option<Span>,
+}
+
+/// Splits at commas that stand outside brackets. A trailing comma is none.
+pub(crate) fn split(tokens: TokenStream) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut piece = Piece::default();
     let mut angles = 0_u32;
     for token in tokens {
-        let turbofish = matches!(parts.last().and_then(|part| part.last()),
-            Some(TokenTree::Punct(punct)) if punct.as_char() == ':');
-        match &token {
-            TokenTree::Punct(punct) if punct.as_char() == ',' && angles == 0 => {
-                parts.push(Vec::new());
-                continue;
-            }
-            TokenTree::Punct(punct) if punct.as_char() == '<' && (turbofish || angles > 0) => {
-                angles += 1
-            }
-            TokenTree::Punct(punct) if punct.as_char() == '>' => angles = angles.saturating_sub(1),
-            _ => {}
+        let is_turbofish = piece.tokens.last().is_some_and(|last| is(last, ':'));
+        if is(&token, ',') && angles == 0 {
+            piece.comma = Some(token.span());
+            pieces.push(std::mem::take(&mut piece));
+            continue;
         }
-        if let Some(part) = parts.last_mut() {
-            part.push(token);
+        if is(&token, '<') && (is_turbofish || angles > 0) {
+            angles += 1;
+        } else if is(&token, '>') {
+            angles = angles.saturating_sub(1);
         }
+        piece.tokens.push(token);
     }
-    parts
+    if pieces.is_empty() || !piece.tokens.is_empty() {
+        pieces.push(piece);
+    }
+    pieces
+}
+
+fn is(token: &TokenTree, punct: char) -> bool {
+    matches!(token, TokenTree::Punct(token) if token.as_char() == punct)
 }
 
 fn first_span(tokens: &TokenStream) -> Option<Span> {

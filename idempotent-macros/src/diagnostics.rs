@@ -15,14 +15,18 @@ pub(crate) struct Errors(Option<Error>);
 
 impl Errors {
     pub(crate) fn push(&mut self, error: Error) {
-        match &mut self.0 {
-            None => self.0 = Some(error),
-            Some(errors) => errors.combine(error),
-        }
+        self.0 = Some(std::mem::take(self).and(error));
     }
 
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.0.is_none()
+    /// All mistakes so far, and one more.
+    pub(crate) fn and(self, error: Error) -> Error {
+        match self.0 {
+            None => error,
+            Some(mut errors) => {
+                errors.combine(error);
+                errors
+            }
+        }
     }
 
     /// Ends a stage: nothing that is reported later is the consequence of
@@ -141,18 +145,18 @@ pub(crate) fn repeated_part(span: Span, text: &str) -> Error {
     )
 }
 
-pub(crate) fn not_a_path(span: Span, text: &str) -> Error {
-    message(
-        span,
+pub(crate) fn not_a_path(part: impl ToTokens, text: &str) -> Error {
+    spanned(
+        part,
         format!("`{text}` in the key is not a path from a parameter"),
         "write a field, method call or literal index, for instance `event.id`; \
          assert any other expression with `stable(...)`",
     )
 }
 
-pub(crate) fn unasserted_call(span: Span, text: &str) -> Error {
-    message(
-        span,
+pub(crate) fn unasserted_call(call: impl ToTokens, text: &str) -> Error {
+    spanned(
+        call,
         format!(
             "`{text}` in the key may give another value at every delivery, so that no duplicate is found"
         ),
@@ -193,7 +197,7 @@ pub(crate) fn unknown_parameter(name: &Ident, part: &str, handler: &Handler) -> 
     let place = if part == text {
         String::new()
     } else {
-        format!(" in `{part}`")
+        format!(", for the key's `{part}`")
     };
     let fact = if text == "self" {
         format!("`{}` has no `self`{place}", handler.sig.ident)
@@ -241,9 +245,9 @@ pub(crate) fn skipped_transaction(name: &Ident) -> Error {
     )
 }
 
-pub(crate) fn transaction_in_key(span: Span, name: &Ident) -> Error {
+pub(crate) fn transaction_in_key(name: &Ident) -> Error {
     message(
-        span,
+        name.span(),
         format!("`{name}` is the transaction, not part of the message"),
         "name a field of the message",
     )
@@ -316,11 +320,27 @@ pub(crate) fn no_transaction(sig: &Signature) -> Error {
     )
 }
 
-pub(crate) fn not_a_transaction(span: Span, what: &str) -> Error {
-    message(
-        span,
+pub(crate) fn not_a_transaction(ty: &Type, what: &str) -> Error {
+    spanned(
+        ty,
         format!("{what} in place of the transaction would commit the key apart from the effect"),
         "take `tx: &mut sqlx::Transaction<'_, DB>`",
+    )
+}
+
+pub(crate) fn transaction_not_mut(ty: &Type) -> Error {
+    spanned(
+        ty,
+        "the transaction is not taken by `&mut`",
+        "take `&mut sqlx::Transaction<'_, DB>`: the caller commits it",
+    )
+}
+
+pub(crate) fn unnamed_transaction(span: Span) -> Error {
+    message(
+        span,
+        "the transaction has no name to claim the key with",
+        "name it, for instance `_tx`",
     )
 }
 

@@ -1,15 +1,15 @@
 //! From a plan to tokens. Nothing here can fail.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{FnArg, LitStr, Pat};
+use syn::{FnArg, LitStr, Pat, Type};
 
 use crate::args::Guard;
 use crate::handler::Handler;
-use crate::key::BoundPath;
+use crate::key::{Assertion, BoundPath};
 use crate::output::Output;
-use crate::paths::Runtime;
+use crate::paths::{Runtime, mixed};
 
 /// Everything that the arguments and the signature have agreed on.
 pub(crate) struct Plan {
@@ -76,17 +76,27 @@ pub(crate) fn handler(
     )
 }
 
-/// The handler without a frame, beside an error.
-pub(crate) fn fallback(mut handler: Handler, output: &Output, runtime: &Runtime) -> TokenStream {
+/// The handler without a frame, beside an error. Its names are used, the one of
+/// `bind` is there: neither is to be the next thing reported.
+pub(crate) fn fallback(
+    bind: Option<&Ident>,
+    mut handler: Handler,
+    output: &Output,
+    runtime: &Runtime,
+) -> TokenStream {
     let unclaimed = runtime.private("unclaimed", Span::call_site());
     let names: Vec<Ident> = handler.names().cloned().collect();
+    let bind = bind.map(|bind| {
+        let (root, hint) = (runtime.root(), runtime.private("hint", bind.span()));
+        quote!(let #bind = #hint::<#root::Claim>();)
+    });
     let body = body(&mut handler, output, runtime);
     frame_function(
         &handler,
         output,
         &quote! {
             let _ = (#(&#names,)*);
-            #unclaimed({ #body }.await)
+            #unclaimed({ #bind #body }.await)
         },
     )
 }
@@ -95,12 +105,19 @@ fn frame_function(handler: &Handler, output: &Output, statements: &TokenStream) 
     let Handler {
         attrs, vis, sig, ..
     } = handler;
-    match output {
-        Output::Async { .. } => quote!(#(#attrs)* #vis #sig { #statements }),
-        Output::Boxed { .. } => quote! {
-            #(#attrs)* #vis #sig { ::std::boxed::Box::pin(async move { #statements }) }
-        },
-    }
+    let statements = match output {
+        Output::Async { .. } => statements.clone(),
+        Output::Boxed { .. } => quote!(::std::boxed::Box::pin(async move { #statements })),
+    };
+    let block = braced(handler, statements);
+    quote!(#(#attrs)* #vis #sig #block)
+}
+
+/// A block with the braces of the user's: they tell lints whose function it is.
+fn braced(handler: &Handler, statements: TokenStream) -> Group {
+    let mut block = Group::new(Delimiter::Brace, statements);
+    block.set_span(handler.body.span());
+    block
 }
 
 /// A static that holds what is known of the handler. The compiler evaluates it,
@@ -141,7 +158,10 @@ fn key_of(plan: &Plan, description: &Ident, runtime: &Runtime) -> TokenStream {
         let BoundPath {
             tokens, text, span, ..
         } = part;
-        let value = quote_spanned!(*span=> &#tokens);
+        let value = match part.assertion {
+            Assertion::None => quote_spanned!(*span=> &#tokens),
+            Assertion::Stable => quote_spanned!(*span=> &(#tokens)), // `a + b`, `a as b`
+        };
         quote!(#write(&mut #key, #text, #value);)
     });
     quote! {{
@@ -157,22 +177,32 @@ fn key_of(plan: &Plan, description: &Ident, runtime: &Runtime) -> TokenStream {
 fn body(handler: &mut Handler, output: &Output, runtime: &Runtime) -> TokenStream {
     match output {
         Output::Async { result } => {
-            let hint = runtime.private("hint", result.span());
-            let hint = quote_spanned!(result.span()=> #hint::<#result>());
+            let (hint, hint_of) = (local("hint"), runtime.private("hint", Span::call_site()));
+            let returned = hint_at(result, &hint);
             let rebound = rebind(handler);
             let statements = handler.body.stream();
-            let mut block = Group::new(
-                Delimiter::Brace,
-                quote!(if false { return #hint; } #rebound #statements),
+            let block = braced(
+                handler,
+                quote!(if false { return #returned; } #rebound #statements),
             );
-            block.set_span(handler.body.span());
-            quote!(async move #block)
+            quote!(let #hint = #hint_of::<#result>; async move #block)
         }
         Output::Boxed { body, .. } => {
             let (block, future) = (&handler.body, local("future"));
             quote!(let #future: #body = #block; #future)
         }
     }
+}
+
+/// `hint()`, which stands where the return type stands: there rustc looks for it.
+fn hint_at(result: &Type, hint: &Ident) -> TokenStream {
+    let place = result.to_token_stream().into_iter();
+    let (start, end) = (result.span(), place.last().map(|token| token.span()));
+    let mut call = Group::new(Delimiter::Parenthesis, TokenStream::new());
+    call.set_span(mixed(end.unwrap_or(start)));
+    let mut hint = hint.clone();
+    hint.set_span(mixed(start));
+    quote!(#hint #call)
 }
 
 /// `mut name: T` becomes `name: T`, and `let mut name = name;` in the body: the

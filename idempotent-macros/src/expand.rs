@@ -10,12 +10,12 @@ use crate::args::{self, Args};
 use crate::diagnostics::{self, Errors};
 use crate::emit::{self, Plan, Scope};
 use crate::handler::Handler;
-use crate::key::{self, BoundPath, KeyPath};
+use crate::key::{self, BoundPath};
 use crate::output;
 use crate::paths::Runtime;
 
 /// Expands `#[idempotent(args)] item`.
-pub(crate) fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn expand(args: TokenStream, item: &TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let args = args::parse(args, &mut errors);
     let runtime = Runtime::new(args.runtime.as_ref());
@@ -23,20 +23,22 @@ pub(crate) fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
         Ok(handler) => handler,
         Err(error) => {
             errors.push(error);
-            return verbatim(&item, errors);
+            return verbatim(item, errors);
         }
     };
     let output = match output::rewrite(&mut handler.sig, &runtime) {
         Ok(output) => output,
         Err(error) => {
             errors.push(error);
-            return verbatim(&item, errors);
+            return verbatim(item, errors);
         }
     };
+    let bind = args.bind.clone();
+    let bind = bind.filter(|bind| handler.name(bind).is_none());
     match plan(args, &handler, errors) {
         Ok(plan) => emit::handler(&plan, handler, &output, &runtime),
         Err(error) => {
-            let function = emit::fallback(handler, &output, &runtime);
+            let function = emit::fallback(bind.as_ref(), handler, &output, &runtime);
             let error = error.into_compile_error();
             quote!(#function #error)
         }
@@ -49,28 +51,57 @@ fn verbatim(item: &TokenStream, errors: Errors) -> TokenStream {
     quote!(#item #error)
 }
 
-fn plan(args: Args, handler: &Handler, mut errors: Errors) -> syn::Result<Plan> {
-    let tx = handler.transaction(args.tx.as_ref(), &mut errors);
-    let scope = scope(&args, handler, &mut errors);
-    check_names(&args, handler, tx.as_ref(), &mut errors);
-    let paths = args.key.map(|key| key.paths).unwrap_or_default();
-    check_grain(&paths, &args.skip, handler, tx.as_ref(), &mut errors);
-    let key: Vec<BoundPath> = paths
-        .into_iter()
+/// Three stages: what is written, what it names, what that makes of messages.
+/// The mistakes of one would make false ones in the next.
+fn plan(args: Args, handler: &Handler, errors: Errors) -> syn::Result<Plan> {
+    errors.finish()?;
+    let (tx, key) = names(&args, handler)?;
+    let scope = meaning(&args, handler, &tx)?;
+    Ok(Plan {
+        key,
+        scope,
+        tx,
+        guard: args.guard,
+        bind: args.bind,
+        table: args.table,
+    })
+}
+
+/// Names that the arguments mention, each against the signature.
+fn names(args: &Args, handler: &Handler) -> syn::Result<(Ident, Vec<BoundPath>)> {
+    let mut errors = Errors::default();
+    let tx = handler.transaction(args.tx.as_ref());
+    for name in &args.skip {
+        if handler.name(name).is_none() {
+            errors.push(diagnostics::unknown_parameter(
+                name,
+                &name.to_string(),
+                handler,
+            ));
+        }
+    }
+    if let Some(bind) = &args.bind
+        && handler.name(bind).is_some()
+    {
+        errors.push(diagnostics::bound_name_taken(bind));
+    }
+    let key = args
+        .key
+        .iter()
         .filter_map(|path| key::bind(path, handler, &mut errors))
         .collect();
-    errors.finish()?;
     match tx {
-        Some(tx) => Ok(Plan {
-            key,
-            scope,
-            tx,
-            guard: args.guard,
-            bind: args.bind,
-            table: args.table,
-        }),
-        None => Err(diagnostics::no_transaction(&handler.sig)),
+        Ok(tx) => errors.finish().map(|()| (tx, key)),
+        Err(error) => Err(errors.and(error)),
     }
+}
+
+/// What the key and its scope tell apart: these messages, and no other handler's.
+fn meaning(args: &Args, handler: &Handler, tx: &Ident) -> syn::Result<Scope> {
+    let mut errors = Errors::default();
+    check_grain(args, handler, tx, &mut errors);
+    let scope = scope(args, handler, &mut errors);
+    errors.finish().map(|()| scope)
 }
 
 /// The scope as written, or the function's path and key.
@@ -79,7 +110,7 @@ fn scope(args: &Args, handler: &Handler, errors: &mut Errors) -> Scope {
         return Scope::Written(scope.clone());
     }
     let name = syn::ext::IdentExt::unraw(&handler.sig.ident).to_string();
-    let paths = args.key.as_ref().map(|key| &*key.paths).unwrap_or_default();
+    let paths = &args.key;
     let parts: Vec<String> = paths
         .iter()
         .map(|path| path.text.replace("r#", ""))
@@ -104,52 +135,28 @@ fn scope(args: &Args, handler: &Handler, errors: &mut Errors) -> Scope {
     Scope::Default { suffix }
 }
 
-/// Names that the arguments mention, each against the signature.
-fn check_names(args: &Args, handler: &Handler, tx: Option<&Ident>, errors: &mut Errors) {
-    for name in &args.skip {
-        if Some(name) == tx {
-            errors.push(diagnostics::skipped_transaction(name));
-        } else if handler.name(name).is_none() {
-            errors.push(diagnostics::unknown_parameter(
-                name,
-                &name.to_string(),
-                handler,
-            ));
-        }
-    }
-    if let Some(bind) = &args.bind
-        && handler.name(bind).is_some()
-    {
-        errors.push(diagnostics::bound_name_taken(bind));
-    }
-}
-
 /// Every parameter tells messages apart, or is said not to.
-fn check_grain(
-    paths: &[KeyPath],
-    skip: &[Ident],
-    handler: &Handler,
-    tx: Option<&Ident>,
-    errors: &mut Errors,
-) {
-    let is_in_key = |name: &Ident| paths.iter().any(|path| path.roots.contains(name));
-    for path in paths {
-        if let Some(tx) = tx.filter(|tx| path.roots.first() == Some(tx)) {
-            errors.push(diagnostics::transaction_in_key(path.span, tx));
+fn check_grain(args: &Args, handler: &Handler, tx: &Ident, errors: &mut Errors) {
+    let Args { key, skip, .. } = args;
+    let is_in_key = |name: &Ident| key.iter().any(|path| path.roots.contains(name));
+    for root in key.iter().flat_map(|path| &path.roots) {
+        if root == tx {
+            errors.push(diagnostics::transaction_in_key(root));
         }
     }
-    for name in skip.iter().filter(|name| is_in_key(name)) {
-        errors.push(diagnostics::in_key_and_skipped(name));
-    }
-    if paths.is_empty() {
-        return; // reported: everything else would follow from it
+    for name in skip {
+        if name == tx {
+            errors.push(diagnostics::skipped_transaction(name));
+        } else if is_in_key(name) {
+            errors.push(diagnostics::in_key_and_skipped(name));
+        }
     }
     for param in &handler.params {
         let is_covered = param.is_ignored()
             || param
                 .names
                 .iter()
-                .any(|name| Some(name) == tx || is_in_key(name) || skip.contains(name));
+                .any(|name| name == tx || is_in_key(name) || skip.contains(name));
         if let (false, Some(name)) = (is_covered, param.names.first()) {
             errors.push(diagnostics::too_coarse(param.span, name));
         }

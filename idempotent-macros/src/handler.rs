@@ -6,7 +6,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{Attribute, FnArg, GenericParam, Ident, Pat, Signature, Token, Type, Visibility};
 
-use crate::diagnostics::{self, Errors};
+use crate::diagnostics;
 
 pub(crate) struct Handler {
     pub(crate) attrs: Vec<Attribute>,
@@ -27,22 +27,20 @@ impl Parse for Handler {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let mut attrs = input.call(Attribute::parse_outer)?;
         let vis = input.parse()?;
-        let fork = input.fork();
+        let (item, span) = (input.fork(), input.span());
         let sig: Signature = input.parse().map_err(|error| {
-            if is_function(&fork) {
+            if is_function(&item) {
                 error
             } else {
-                diagnostics::not_a_function(fork.span())
+                diagnostics::not_a_function(span)
             }
         })?;
         if input.peek(Token![;]) {
             return Err(diagnostics::no_body(&sig.ident));
         }
-        let body: Group = input.parse()?;
-        if body.delimiter() != Delimiter::Brace || !input.is_empty() {
-            return Err(diagnostics::not_a_function(body.span()));
-        }
-        let body = take_inner_attributes(body, &mut attrs)?;
+        let body = input.parse()?;
+        let body = block(&body).ok_or_else(|| diagnostics::not_a_function(body.span()))?;
+        let body = take_inner_attributes(&body, &mut attrs)?;
         let params = sig.inputs.iter().filter_map(param).collect();
         Ok(Self {
             attrs,
@@ -72,7 +70,14 @@ impl Handler {
 
     /// The name in the signature, spelled as `name`.
     pub(crate) fn name(&self, name: &Ident) -> Option<&Ident> {
-        self.names().find(|known| *known == name)
+        self.binding(name).map(|(_, name)| name)
+    }
+
+    fn binding(&self, name: &Ident) -> Option<(&Param, &Ident)> {
+        self.params.iter().find_map(|param| {
+            let known = param.names.iter().find(|known| *known == name)?;
+            Some((param, known))
+        })
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &Ident> {
@@ -81,44 +86,32 @@ impl Handler {
 
     /// Finds the transaction: named by `tx = …`, or the one of that type, or
     /// the one of that name.
-    pub(crate) fn transaction(&self, named: Option<&Ident>, errors: &mut Errors) -> Option<Ident> {
-        if let Some(named) = named {
-            let found = self.name(named).cloned();
-            if found.is_none() {
-                errors.push(diagnostics::unknown_parameter(
-                    named,
-                    &named.to_string(),
-                    self,
-                ));
-            }
-            return found;
-        }
-        let typed: Vec<_> = self
-            .params
-            .iter()
-            .filter(|param| is_transaction(&param.ty))
-            .collect();
-        if let [_, second, ..] = *typed {
-            errors.push(diagnostics::two_transactions(second.span));
-            return None;
-        }
-        let by_name = || {
-            let param = self
-                .params
-                .iter()
-                .find(|param| param.names.iter().any(|name| name == "tx"))?;
-            if let Some(other) = no_transaction(&param.ty) {
-                errors.push(diagnostics::not_a_transaction(param.ty.span(), other));
-                return None;
-            }
-            Some(param)
+    pub(crate) fn transaction(&self, named: Option<&Ident>) -> syn::Result<Ident> {
+        let (param, name) = match named {
+            Some(named) => self.named_transaction(named)?,
+            None => self.only_transaction()?,
         };
-        let param = typed.first().copied().or_else(by_name);
-        let name = param.and_then(|param| param.names.first()).cloned();
-        if name.is_none() && errors.is_empty() {
-            errors.push(diagnostics::no_transaction(&self.sig));
+        check_transaction(&param.ty)?;
+        Ok(name.clone())
+    }
+
+    fn named_transaction(&self, named: &Ident) -> syn::Result<(&Param, &Ident)> {
+        self.binding(named)
+            .ok_or_else(|| diagnostics::unknown_parameter(named, &named.to_string(), self))
+    }
+
+    fn only_transaction(&self) -> syn::Result<(&Param, &Ident)> {
+        let mut typed = self.params.iter().filter(|param| is_transaction(&param.ty));
+        match (typed.next(), typed.next()) {
+            (Some(_), Some(second)) => Err(diagnostics::two_transactions(second.span)),
+            (Some(param), None) => match param.names.first() {
+                Some(name) => Ok((param, name)),
+                None => Err(diagnostics::unnamed_transaction(param.span)),
+            },
+            (None, _) => self
+                .binding(&Ident::new("tx", Span::call_site()))
+                .ok_or_else(|| diagnostics::no_transaction(&self.sig)),
         }
-        name
     }
 }
 
@@ -161,37 +154,55 @@ fn bindings(pat: &Pat, names: &mut Vec<Ident>) {
         Pat::Slice(pat) => pat.elems.iter().for_each(|pat| bindings(pat, names)),
         Pat::Reference(pat) => bindings(&pat.pat, names),
         Pat::Paren(pat) => bindings(&pat.pat, names),
+        // Every alternative binds the same names.
+        Pat::Or(pat) => pat
+            .cases
+            .first()
+            .into_iter()
+            .for_each(|pat| bindings(pat, names)),
         _ => {}
     }
 }
 
 /// `&mut …::Transaction<…>`.
 fn is_transaction(ty: &Type) -> bool {
-    matches!(ty, Type::Reference(reference)
+    matches!(ungrouped(ty), Type::Reference(reference)
         if reference.mutability.is_some() && last_segment(&reference.elem).is_some_and(|name| name == "Transaction"))
 }
 
-/// What stands in the transaction's place, if its name tells.
-fn no_transaction(ty: &Type) -> Option<&'static str> {
-    let ty = match ty {
-        Type::Reference(reference) => &*reference.elem,
-        ty => ty,
+/// Refuses what cannot be the transaction, if its name tells.
+fn check_transaction(ty: &Type) -> syn::Result<()> {
+    let (referent, is_mut) = match ungrouped(ty) {
+        Type::Reference(reference) => (&*reference.elem, reference.mutability.is_some()),
+        ty => (ty, false),
     };
-    match last_segment(ty)?.to_string().as_str() {
-        "Pool" | "PgPool" | "MySqlPool" | "SqlitePool" => Some("a pool"),
-        "PoolConnection" | "PgConnection" | "MySqlConnection" | "SqliteConnection" => {
-            Some("a bare connection")
+    let name = last_segment(referent).map(ToString::to_string);
+    match name.as_deref() {
+        Some("Pool" | "PgPool" | "MySqlPool" | "SqlitePool") => {
+            Err(diagnostics::not_a_transaction(ty, "a pool"))
         }
-        _ => None,
+        Some("PoolConnection" | "PgConnection" | "MySqlConnection" | "SqliteConnection") => {
+            Err(diagnostics::not_a_transaction(ty, "a bare connection"))
+        }
+        Some("Transaction") if !is_mut => Err(diagnostics::transaction_not_mut(ty)),
+        _ => Ok(()),
     }
 }
 
 fn last_segment(ty: &Type) -> Option<&Ident> {
-    match ty {
+    match ungrouped(ty) {
         Type::Path(path) => path.path.segments.last().map(|segment| &segment.ident),
-        Type::Paren(paren) => last_segment(&paren.elem),
-        Type::Group(group) => last_segment(&group.elem),
         _ => None,
+    }
+}
+
+/// The type without parentheses, also without those that a macro puts around
+/// its `$ty:ty`.
+pub(crate) fn ungrouped(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(group) => ungrouped(&group.elem),
+        Type::Paren(paren) => ungrouped(&paren.elem),
+        ty => ty,
     }
 }
 
@@ -212,9 +223,21 @@ fn is_function(input: ParseStream<'_>) -> bool {
     words.any(|word| word == "fn")
 }
 
+/// `{ … }`, also where a macro hands on its `$body:block`.
+fn block(body: &TokenTree) -> Option<Group> {
+    let TokenTree::Group(group) = body else {
+        return None;
+    };
+    match group.delimiter() {
+        Delimiter::Brace => Some(group.clone()),
+        Delimiter::None => block(&group.stream().into_iter().next()?),
+        Delimiter::Bracket | Delimiter::Parenthesis => None,
+    }
+}
+
 /// `#![…]` at the start of the body moves to the function, since other
 /// statements come before the body's own.
-fn take_inner_attributes(body: Group, attrs: &mut Vec<Attribute>) -> syn::Result<Group> {
+fn take_inner_attributes(body: &Group, attrs: &mut Vec<Attribute>) -> syn::Result<Group> {
     let parser = |input: ParseStream<'_>| {
         let inner = input.call(Attribute::parse_inner)?;
         Ok((inner, input.parse::<TokenStream>()?))

@@ -20,13 +20,15 @@ mod handler;
 mod key;
 mod output;
 mod paths;
+#[cfg(test)]
+mod tests;
 
 use proc_macro::TokenStream;
 
-/// Processes a message once, however often it is delivered.
+#[doc = include_str!("idempotent.md")]
 #[proc_macro_attribute]
 pub fn idempotent(args: TokenStream, item: TokenStream) -> TokenStream {
-    expand::expand(args.into(), item.into()).into()
+    expand::expand(args.into(), &item.into()).into()
 }
 
 /// Implements `KeyPart` and `KeyText` for a struct or an enum.

@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 use syn::{GenericArgument, PathArguments, ReturnType, Signature, Type, TypeParamBound};
 
 use crate::diagnostics;
-use crate::handler::mentions_impl;
+use crate::handler::{mentions_impl, ungrouped};
 use crate::paths::Runtime;
 
 /// How the handler's future comes about.
@@ -41,9 +41,25 @@ pub(crate) fn rewrite(sig: &mut Signature, runtime: &Runtime) -> syn::Result<Out
     if mentions_impl(&**ty) {
         return Err(diagnostics::impl_in_result(ty));
     }
+    if !may_be_result(ty) {
+        return Err(diagnostics::no_result(sig));
+    }
     let result = ty.clone();
     **ty = Type::Verbatim(outcome(&result, runtime));
     Ok(Output::Async { result })
+}
+
+/// Says whether a type may be an alias of `Result`: rustc knows of those that
+/// may, and needs three errors to say it.
+fn may_be_result(ty: &Type) -> bool {
+    let Type::Path(path) = ungrouped(ty) else {
+        return matches!(ty, Type::Macro(_) | Type::Verbatim(_));
+    };
+    let name = path.path.segments.last().map(|last| last.ident.to_string());
+    !matches!(
+        name.as_deref(),
+        Some("Option" | "Outcome" | "Box" | "String" | "Vec" | "bool")
+    )
 }
 
 fn rewrite_boxed(sig: &mut Signature, runtime: &Runtime) -> syn::Result<Output> {
@@ -79,7 +95,7 @@ fn rewrite_boxed(sig: &mut Signature, runtime: &Runtime) -> syn::Result<Output> 
 fn outcome(result: &Type, runtime: &Runtime) -> TokenStream {
     let root = runtime.root();
     let span = result.span();
-    if let Type::Path(path) = result {
+    if let Type::Path(path) = ungrouped(result) {
         let mut path = path.clone();
         if let Some(value) = value_of_result(&mut path) {
             let span = value.span();

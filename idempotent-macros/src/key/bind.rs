@@ -2,58 +2,49 @@
 
 use proc_macro2::{Group, Ident, TokenStream, TokenTree};
 
-use super::{Assertion, BoundPath, KeyPath};
+use super::{Assertion, BoundPath, KeyPath, Place};
 use crate::diagnostics::{self, Errors};
 use crate::handler::Handler;
 
 /// Every root becomes the very name that the signature holds, so that it
 /// resolves also in handlers that a macro made.
-pub(crate) fn bind(path: KeyPath, handler: &Handler, errors: &mut Errors) -> Option<BoundPath> {
-    if path.assertion == Assertion::None {
-        let mut is_known = true;
-        for root in &path.roots {
-            if root == "self" && handler.receiver().is_some() || handler.name(root).is_some() {
-                continue;
-            }
+pub(crate) fn bind(path: &KeyPath, handler: &Handler, errors: &mut Errors) -> Option<BoundPath> {
+    let is_known = |root: &Ident| {
+        root == "self" && handler.receiver().is_some() || handler.name(root).is_some()
+    };
+    if path.assertion == Assertion::None && !path.roots.iter().all(is_known) {
+        for root in path.roots.iter().filter(|root| !is_known(root)) {
             errors.push(diagnostics::unknown_parameter(root, &path.text, handler));
-            is_known = false;
         }
-        if !is_known {
-            return None;
-        }
+        return None;
     }
-    let KeyPath {
-        tokens,
-        text,
-        presence,
-        assertion,
-        span,
-        ..
-    } = path;
     Some(BoundPath {
-        tokens: resolve(tokens, handler),
-        text,
-        presence,
-        assertion,
-        span,
+        tokens: resolve(path.tokens.clone(), handler),
+        text: path.text.clone(),
+        presence: path.presence,
+        assertion: path.assertion,
+        span: path.span,
     })
 }
 
 fn resolve(tokens: TokenStream, handler: &Handler) -> TokenStream {
-    let mut is_member = false;
+    let mut place = Place::default();
     tokens
         .into_iter()
-        .map(|token| match token {
-            TokenTree::Ident(ident) if !is_member => TokenTree::Ident(resolve_name(ident, handler)),
-            TokenTree::Group(group) => {
-                is_member = false;
-                let mut resolved = Group::new(group.delimiter(), resolve(group.stream(), handler));
-                resolved.set_span(group.span());
-                resolved.into()
-            }
-            token => {
-                is_member = matches!(&token, TokenTree::Punct(punct) if matches!(punct.as_char(), '.' | ':'));
-                token
+        .map(|token| {
+            let may_be_variable = place.may_be_variable();
+            place.pass(&token);
+            match token {
+                TokenTree::Ident(ident) if may_be_variable => {
+                    TokenTree::Ident(resolve_name(ident, handler))
+                }
+                TokenTree::Group(group) => {
+                    let stream = resolve(group.stream(), handler);
+                    let mut resolved = Group::new(group.delimiter(), stream);
+                    resolved.set_span(group.span());
+                    resolved.into()
+                }
+                token => token,
             }
         })
         .collect()

@@ -7,7 +7,7 @@
 mod bind;
 mod parse;
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::Ident;
 
 pub(crate) use bind::bind;
@@ -41,6 +41,42 @@ pub(crate) enum Presence {
 pub(crate) enum Assertion {
     None,
     Stable,
+}
+
+/// Where a walk through the tokens of an expression stands.
+#[derive(Default)]
+struct Place {
+    dots: u8,
+    colons: u8,
+}
+
+impl Place {
+    fn pass(&mut self, token: &TokenTree) {
+        let punct = match token {
+            TokenTree::Punct(punct) => punct.as_char(),
+            _ => ' ',
+        };
+        self.dots = if punct == '.' {
+            self.dots.saturating_add(1)
+        } else {
+            0
+        };
+        self.colons = if punct == ':' {
+            self.colons.saturating_add(1)
+        } else {
+            0
+        };
+    }
+
+    /// `name`, but neither `.name` nor `::name`.
+    fn may_be_variable(&self) -> bool {
+        self.dots != 1 && !self.is_in_path()
+    }
+
+    /// `::name`
+    fn is_in_path(&self) -> bool {
+        self.colons == 2
+    }
 }
 
 /// A part of the key whose root is a parameter.

@@ -1,13 +1,13 @@
 //! The language of key parts.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Expr, ExprCall, Ident, LitStr, Member};
 
-use super::{Assertion, KeyPath, Presence};
-use crate::args::split;
+use super::{Assertion, KeyPath, Place, Presence};
+use crate::args::{Piece, split};
 use crate::diagnostics::{self, Errors};
 use crate::paths::mixed;
 
@@ -31,34 +31,29 @@ const FRESH: [&str; 14] = [
 
 /// `key = "…"`. All spans are the literal's: its text must name the segment.
 pub(crate) fn parse_literal(literal: &LitStr, errors: &mut Errors) -> Vec<KeyPath> {
-    match literal.value().parse::<TokenStream>() {
-        Ok(tokens) => parse_tokens(
-            located(tokens, mixed(literal.span())),
-            literal.span(),
-            errors,
-        ),
-        Err(_) => {
-            errors.push(diagnostics::not_a_path(literal.span(), &literal.value()));
-            Vec::new()
-        }
+    let Ok(tokens) = literal.value().parse() else {
+        errors.push(diagnostics::not_a_path(literal, &literal.value()));
+        return Vec::new();
+    };
+    let mut paths = parse_tokens(located(tokens, literal.span()), literal.span(), errors);
+    let mixed = mixed(literal.span());
+    for path in &mut paths {
+        path.tokens = located(std::mem::take(&mut path.tokens), mixed);
+        path.span = mixed;
     }
+    paths
 }
 
 /// `key(…)`, or the content of the literal. `end` is where a missing part is
 /// reported.
 pub(crate) fn parse_tokens(tokens: TokenStream, end: Span, errors: &mut Errors) -> Vec<KeyPath> {
-    let mut parts = split(tokens);
-    if parts.len() > 1 && parts.last().is_some_and(Vec::is_empty) {
-        parts.pop(); // a trailing comma
-    }
     let mut paths: Vec<KeyPath> = Vec::new();
-    for part in parts {
-        let Some(span) = part.first().map(TokenTree::span) else {
-            errors.push(diagnostics::empty_part(end));
+    for Piece { tokens, comma } in split(tokens) {
+        if tokens.is_empty() {
+            errors.push(diagnostics::empty_part(comma.unwrap_or(end)));
             continue;
-        };
-        let tokens: TokenStream = part.into_iter().collect();
-        match parse_part(&tokens, span) {
+        }
+        match parse_part(&tokens.into_iter().collect()) {
             Ok(path) if paths.iter().any(|other| other.text == path.text) => {
                 errors.push(diagnostics::repeated_part(path.span, &path.text));
             }
@@ -69,9 +64,9 @@ pub(crate) fn parse_tokens(tokens: TokenStream, end: Span, errors: &mut Errors) 
     paths
 }
 
-fn parse_part(tokens: &TokenStream, span: Span) -> syn::Result<KeyPath> {
-    let expr: Expr =
-        syn::parse2(tokens.clone()).map_err(|_| diagnostics::not_a_path(span, &spelled(tokens)))?;
+fn parse_part(tokens: &TokenStream) -> syn::Result<KeyPath> {
+    let expr: Expr = syn::parse2(tokens.clone())
+        .map_err(|_| diagnostics::not_a_path(tokens, &spelled(tokens)))?;
     let (mut presence, mut assertion) = (Presence::Always, Assertion::None);
     let mut inner = &expr;
     while let Some((wrapper, argument)) = wrapper(inner)? {
@@ -118,6 +113,9 @@ enum Wrapper {
 }
 
 fn wrapper(expr: &Expr) -> syn::Result<Option<(Wrapper, &Expr)>> {
+    if let Expr::Group(group) = expr {
+        return wrapper(&group.expr); // a macro's `$part:expr`
+    }
     let Expr::Call(ExprCall { func, args, .. }) = expr else {
         return Ok(None);
     };
@@ -195,27 +193,35 @@ impl Walk {
     }
 
     fn search(&mut self, tokens: TokenStream) -> syn::Result<()> {
+        let mut place = Place::default();
         let mut tokens = tokens.into_iter().peekable();
         while let Some(token) = tokens.next() {
-            match token {
+            match &token {
                 TokenTree::Group(group) => self.search(group.stream())?,
                 TokenTree::Ident(ident) => {
-                    let is_called = matches!(
-                        tokens.peek(),
-                        Some(TokenTree::Group(_) | TokenTree::Punct(_))
-                    );
-                    if is_called && is_fresh(&ident) {
-                        return Err(diagnostics::fresh_value(
-                            ident.span(),
-                            &format!("{ident}()"),
-                        ));
+                    let is_function = place.is_in_path() || is_called(tokens.peek());
+                    if is_function && is_fresh(ident) {
+                        let text = format!("{ident}()");
+                        return Err(diagnostics::fresh_value(ident.span(), &text));
                     }
-                    self.roots.push(ident);
+                    if place.may_be_variable() {
+                        self.roots.push(ident.clone());
+                    }
                 }
                 TokenTree::Punct(_) | TokenTree::Literal(_) => {}
             }
+            place.pass(&token);
         }
         Ok(())
+    }
+}
+
+/// `name(…)`, `name!`, `name::<T>(…)`
+fn is_called(next: Option<&TokenTree>) -> bool {
+    match next {
+        Some(TokenTree::Group(group)) => group.delimiter() == Delimiter::Parenthesis,
+        Some(TokenTree::Punct(punct)) => matches!(punct.as_char(), '!' | ':'),
+        _ => false,
     }
 }
 
@@ -234,13 +240,13 @@ fn unstable(expr: &Expr) -> syn::Error {
         _ => None,
     };
     match called {
-        Some(name) if is_fresh(name) => diagnostics::fresh_value(expr.span(), &text),
-        _ => diagnostics::unasserted_call(expr.span(), &text),
+        Some(name) if is_fresh(name) => diagnostics::fresh_value(name.span(), &text),
+        _ => diagnostics::unasserted_call(expr, &text),
     }
 }
 
 fn not_a_path(expr: &Expr) -> syn::Error {
-    diagnostics::not_a_path(expr.span(), &spelled(&expr.to_token_stream()))
+    diagnostics::not_a_path(expr, &spelled(&expr.to_token_stream()))
 }
 
 /// Where a type error of the part belongs: the last segment.
@@ -253,13 +259,39 @@ fn last_span(expr: &Expr) -> Span {
         Expr::MethodCall(call) => call.method.span(),
         Expr::Reference(reference) => last_span(&reference.expr),
         Expr::Paren(paren) => last_span(&paren.expr),
+        Expr::Group(group) => last_span(&group.expr),
         other => other.span(),
     }
 }
 
-/// Tokens as a person writes them in a key: without blanks.
+/// Tokens as a person writes them in a key: `msg.id`, `f(a, b)`.
 fn spelled(tokens: &TokenStream) -> String {
-    tokens.to_string().split_whitespace().collect()
+    let mut text = String::new();
+    spell(tokens.clone(), &mut text);
+    text
+}
+
+fn spell(tokens: TokenStream, text: &mut String) {
+    for token in tokens {
+        let TokenTree::Group(group) = token else {
+            let token = token.to_string();
+            let is_word = |letter: char| letter.is_alphanumeric() || "_\"".contains(letter);
+            if text.ends_with(',') || text.ends_with(is_word) && token.starts_with(is_word) {
+                text.push(' ');
+            }
+            text.push_str(&token);
+            continue;
+        };
+        let (open, close) = match group.delimiter() {
+            Delimiter::Parenthesis => ("(", ")"),
+            Delimiter::Bracket => ("[", "]"),
+            Delimiter::Brace => ("{", "}"),
+            Delimiter::None => ("", ""),
+        };
+        text.push_str(open);
+        spell(group.stream(), text);
+        text.push_str(close);
+    }
 }
 
 fn located(tokens: TokenStream, span: Span) -> TokenStream {

@@ -1,0 +1,140 @@
+//! No input makes the attribute panic, and what it accepts it turns into items.
+
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use proptest::prelude::*;
+
+use super::errors;
+use crate::expand::expand;
+
+const ARGS: [&str; 5] = [
+    "key = \"event.id, channel\", scope = \"a\"",
+    "key(stable(f::<A, B>(&msg.at)), required(msg.0.1), msg.tags[0].get(\"x\")), skip(a, b), bind = claim",
+    "key(msg.id), tx = db, guard = \"savepoint\", table = \"inbox.seen\", crate = a::b",
+    "key = \"nullable(self.id), id\", scope = \"a\", skip(event)",
+    "key(event.id, channel)",
+];
+
+const ITEMS: [&str; 4] = [
+    "pub async fn notify(tx: &mut Transaction<'_, Postgres>, event: &Event, channel: Channel) -> Result<u8, E> { send(tx).await }",
+    "async fn handle<DB: Store>(&mut self, mut db: &mut Tx<'_>, Msg { id, .. }: Msg, (a, b): (u8, u8), msg: impl M) -> Res<u8> where A: B { #![allow(x)] Ok(1) }",
+    "fn handle<'a>(&'a self, tx: &'a mut Transaction<'a, S>, id: i64) -> Pin<Box<dyn Future<Output = Result<u8, E>> + Send + 'a>> { Box::pin(async move { Ok(0) }) }",
+    "unsafe extern \"C\" fn f(x: [u8; 3]) -> ! { loop {} }",
+];
+
+const WORDS: &str = "key scope tx skip r#type self Self crate mut & . , :: : ; = < > -> ! # _ .. 0.1 'a 'x' \
+     \"msg.\" \"\" \"é\" b\"x\" 1u8 fn async impl dyn Transaction Result Pin Box stable required nullable now \
+     new_v4 {} () [] (,) (a.b) |x| $ ? + *";
+
+fn tokens(text: &str) -> TokenStream {
+    text.parse().unwrap()
+}
+
+/// One change somewhere in the tree of tokens.
+#[derive(Clone, Debug)]
+enum Change {
+    Remove,
+    Repeat,
+    Swap,
+    Ungroup,
+    Group(u8),
+    Replace(usize),
+    Insert(usize),
+}
+
+fn change() -> impl Strategy<Value = (usize, Change)> {
+    let word = 0..tokens(WORDS).into_iter().count();
+    let change = prop_oneof![
+        Just(Change::Remove),
+        Just(Change::Repeat),
+        Just(Change::Swap),
+        Just(Change::Ungroup),
+        (0..4_u8).prop_map(Change::Group),
+        word.clone().prop_map(Change::Replace),
+        word.prop_map(Change::Insert),
+    ];
+    (0..200_usize, change)
+}
+
+/// Changes the token at this position, counted depth first.
+fn apply(stream: TokenStream, position: &mut usize, change: &Change) -> TokenStream {
+    let mut tokens: Vec<TokenTree> = stream.into_iter().collect();
+    let mut index = 0;
+    while index < tokens.len() {
+        if *position == 0 {
+            *position = usize::MAX;
+            edit(&mut tokens, index, change);
+            break;
+        }
+        *position -= 1;
+        if let TokenTree::Group(group) = &tokens[index] {
+            let inner = apply(group.stream(), position, change);
+            tokens[index] = Group::new(group.delimiter(), inner).into();
+        }
+        if *position == usize::MAX {
+            break;
+        }
+        index += 1;
+    }
+    tokens.into_iter().collect()
+}
+
+fn edit(trees: &mut Vec<TokenTree>, index: usize, change: &Change) {
+    let word = |at: usize| tokens(WORDS).into_iter().nth(at).unwrap();
+    match change {
+        Change::Remove => drop(trees.remove(index)),
+        Change::Repeat => trees.insert(index, trees[index].clone()),
+        Change::Swap => trees.swap(index, 0),
+        Change::Ungroup => {
+            if let TokenTree::Group(group) = trees[index].clone() {
+                trees.splice(index..=index, group.stream());
+            }
+        }
+        Change::Group(kind) => {
+            let delimiters = [
+                Delimiter::Parenthesis,
+                Delimiter::Brace,
+                Delimiter::Bracket,
+                Delimiter::None,
+            ];
+            let inner = TokenStream::from(trees[index].clone());
+            trees[index] = Group::new(delimiters[usize::from(*kind)], inner).into();
+        }
+        Change::Replace(at) => trees[index] = word(*at),
+        Change::Insert(at) => trees.insert(index, word(*at)),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn any_tokens(
+        args in proptest::sample::select(&ARGS),
+        item in proptest::sample::select(&ITEMS),
+        in_args in proptest::collection::vec(change(), 0..4),
+        in_item in proptest::collection::vec(change(), 0..3),
+    ) {
+        let mutate = |text: &str, changes: &[(usize, Change)]| {
+            changes.iter().fold(tokens(text), |stream, (position, change)| {
+                let count = stream.to_string().split_whitespace().count().max(1);
+                apply(stream, &mut (position % count), change)
+            })
+        };
+        let (args, item) = (mutate(args, &in_args), mutate(item, &in_item));
+        let expansion = expand(args.clone(), &item);
+        if errors(expansion.clone()).is_empty() {
+            prop_assert!(!args.is_empty(), "a key is required");
+        }
+        prop_assert!(!expansion.is_empty());
+    }
+
+    /// A key literal holds any text at all.
+    #[test]
+    fn any_key(key in "\\PC{0,40}|[a-z.,() \"'0-9&:<>!\\[\\]]{0,40}") {
+        let args = TokenStream::from(TokenTree::from(proc_macro2::Literal::string(&key)));
+        let args = quote::quote!(key = #args, scope = "s", skip(msg));
+        let handler = tokens("async fn f(tx: &mut Transaction<'_, D>, msg: M) -> Result<(), E> { Ok(()) }");
+        let expansion = expand(args, &handler);
+        prop_assert!(syn::parse2::<syn::File>(expansion).is_ok());
+    }
+}

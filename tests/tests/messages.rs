@@ -1,0 +1,228 @@
+//! Reads the expected messages of the attribute: how each is written, that each
+//! constructor has a case, and that errors in a body read as they would without
+//! the attribute.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What only this message says, for each constructor in `diagnostics.rs`.
+const MESSAGES: [(&str, &str); 36] = [
+    ("argument_name", "an argument starts with its name"),
+    ("unknown_argument", "unknown argument"),
+    ("repeated_argument", "is given twice"),
+    ("argument_shape", "is not written like this"),
+    ("missing_comma", "two arguments are not separated"),
+    ("missing_key", "has no `key`"),
+    ("scope_alphabet", "is not a scope"),
+    ("unknown_guard", "unknown guard"),
+    ("table_name", "is not a table name"),
+    ("empty_part", "a part of the key is empty"),
+    ("repeated_part", "stands twice in the key"),
+    ("not_a_path", "in the key is not a path from a parameter"),
+    (
+        "unasserted_call",
+        "may give another value at every delivery",
+    ),
+    ("fresh_value", "gives another value at every delivery"),
+    ("wrapper_arity", "stands around one part of the key"),
+    ("wrapped_twice", "is wrapped twice"),
+    ("unknown_parameter", "no parameter named"),
+    ("too_coarse", "would count as one message"),
+    ("in_key_and_skipped", "is both in the key and skipped"),
+    ("skipped_transaction", "which is never part of the key"),
+    (
+        "transaction_in_key",
+        "is the transaction, not part of the message",
+    ),
+    ("bound_name_taken", "`bind` would hide"),
+    ("not_a_function", "goes on an `async fn`"),
+    ("no_body", "has no body to make idempotent"),
+    ("not_async", "is not `async`"),
+    ("no_result", "does not return a `Result`"),
+    ("impl_in_result", "`impl Trait` in the return type"),
+    ("two_transactions", "a second transaction"),
+    ("no_transaction", "takes no transaction"),
+    ("unnamed_transaction", "the transaction has no name"),
+    ("not_a_transaction", "in place of the transaction"),
+    ("transaction_not_mut", "is not taken by `&mut`"),
+    ("scope_required", "its default scope would not be its own"),
+    // Not messages, but what they are made of.
+    ("push", ""),
+    ("and", ""),
+    ("finish", ""),
+];
+
+/// Those of the types' own words, which the runtime holds.
+const TYPES: [&str; 10] = [
+    "a timestamp is not a stable idempotency key",
+    "a float is not a stable idempotency key",
+    "an `Instant` cannot be part of an idempotency key",
+    "a hash map or hash set cannot be part of an idempotency key",
+    "an `Option` in a key must say what `None` means",
+    "cannot be part of an idempotency key",
+    "is not an `Option`",
+    "cannot carry the errors of `#[idempotent]`",
+    "an idempotent handler returns a `Result`",
+    "is not a database that can hold idempotency keys",
+];
+
+fn fail() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui/fail")
+}
+
+/// The files of a directory and of those in it.
+fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|known| known == extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    assert!(!found.is_empty(), "{}", directory.display());
+    found
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The errors in a file that are the attribute's own: their first two lines.
+fn own_errors(text: &str) -> Vec<(&str, &str)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let pairs = lines.windows(2);
+    pairs
+        .filter_map(|pair| {
+            let fact = pair[0].strip_prefix("error: ")?;
+            Some((fact, pair[1].trim_start().strip_prefix("help: ")?))
+        })
+        .collect()
+}
+
+#[test]
+fn each_fact_is_a_phrase_and_each_help_a_way_out() {
+    let mut count = 0;
+    for path in files(&fail(), "stderr") {
+        let text = read(&path);
+        let own = own_errors(&text);
+        count += own.len();
+        for (fact, help) in own {
+            let place = format!("{}: {fact}", path.display());
+            let first = fact.chars().next().unwrap();
+            assert!(first.is_lowercase() || first == '`', "{place}");
+            assert!(!fact.ends_with('.') && !help.ends_with('.'), "{place}");
+            assert_eq!(fact.matches('`').count() % 2, 0, "{place}");
+            assert_eq!(help.matches('`').count() % 2, 0, "{place}");
+        }
+        assert!(!text.contains("panicked"), "{}", path.display());
+    }
+    assert!(count > 50, "{count}");
+}
+
+/// An error without `help:` is rustc's: in the areas of the attribute's own
+/// syntax there is none.
+#[test]
+fn mistakes_in_the_attribute_are_the_attributes_to_report() {
+    for area in ["args", "handler"] {
+        for path in files(&fail().join(area), "stderr") {
+            let text = read(&path);
+            let errors = text
+                .lines()
+                .filter(|line| line.starts_with("error"))
+                .count();
+            let is_ours = errors == own_errors(&text).len();
+            assert!(
+                is_ours || path.ends_with("half_typed_body.stderr"),
+                "{}",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn every_message_has_a_case() {
+    let texts: Vec<String> = files(&fail(), "stderr")
+        .iter()
+        .map(|path| read(path))
+        .collect();
+    let has_case = |words: &str| texts.iter().any(|text| text.contains(words));
+    for (constructor, words) in MESSAGES {
+        assert!(has_case(words), "no case of `{constructor}`: {words}");
+    }
+    for words in TYPES {
+        assert!(has_case(words), "no case of: {words}");
+    }
+
+    let source =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../idempotent-macros/src/diagnostics.rs");
+    for line in read(&source).lines() {
+        let Some((_, rest)) = line.split_once("pub(crate) fn ") else {
+            continue;
+        };
+        let name = rest.split(['(', '<']).next().unwrap();
+        let is_listed = MESSAGES.iter().any(|(known, _)| *known == name);
+        assert!(
+            is_listed,
+            "say which words are those of `{name}`, and add a case"
+        );
+    }
+}
+
+#[test]
+fn the_documentation_quotes_what_is_said() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../idempotent-macros/src/idempotent.md");
+    let docs = read(&docs);
+    let quoted: Vec<&str> = docs
+        .lines()
+        .filter_map(|line| line.strip_prefix("// "))
+        .filter(|line| line.starts_with("error: ") || line.starts_with("help: "))
+        .collect();
+    assert!(!quoted.is_empty());
+    let texts: String = files(&fail(), "stderr")
+        .iter()
+        .map(|path| read(path))
+        .collect();
+    for words in quoted {
+        assert!(texts.contains(words), "no case says: {words}");
+    }
+}
+
+/// Each program in `body` stands in `body/plain` too, without the attribute.
+///
+/// All but those of `another_result`: where a whole `Result` is the wrong one,
+/// rustc labels the return type of a function, and explains that of an `async`
+/// block in a note.
+#[test]
+fn errors_in_a_body_read_as_without_the_attribute() {
+    let body = fail().join("body");
+    let mut count = 0;
+    for plain in files(&body.join("plain"), "rs") {
+        let with = body.join(plain.file_name().unwrap());
+        let differing: Vec<_> = read(&with)
+            .lines()
+            .zip(read(&plain).lines())
+            .filter(|(with, plain)| with != plain)
+            .map(|(with, plain)| (with.to_owned(), plain.to_owned()))
+            .collect();
+        let expected = [
+            ("use idempotent_runtime::idempotent;", "//"),
+            ("#[idempotent(key(msg.id))]", "//"),
+        ];
+        let expected = expected.map(|(with, plain)| (with.to_owned(), plain.to_owned()));
+        assert_eq!(differing, expected, "{}", plain.display());
+
+        let said = |path: &Path| read(&path.with_extension("stderr"));
+        assert_eq!(
+            said(&with),
+            said(&plain).replace("/body/plain/", "/body/"),
+            "{}",
+            plain.display()
+        );
+        count += 1;
+    }
+    assert_eq!(count, 7);
+}

@@ -1,0 +1,18 @@
+use idempotent_runtime::idempotent;
+use sqlx::{Sqlite, Transaction};
+
+pub struct Msg {
+    pub id: i64,
+}
+
+#[idempotent(kye(msg.id))]
+async fn handle(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> sqlx::Result<()> {
+    Ok(())
+}
+
+#[idempotent(key(msg.id), retry = 3)]
+async fn other(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> sqlx::Result<()> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,22 @@
+use idempotent_runtime::idempotent;
+use sqlx::{Sqlite, Transaction};
+
+pub struct Msg {
+    pub id: i64,
+    pub channel: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+    #[error(transparent)]
+    Idempotent(#[from] idempotent_runtime::Error),
+}
+
+#[idempotent(key(msg.id))]
+async fn handle(tx: &mut Transaction<'_, Sqlite>, msg: Msg) -> Result<(), AppError> {
+    let _ = (tx, msg);
+}
+
+fn main() {}

@@ -1,0 +1,23 @@
+//
+use sqlx::{Sqlite, Transaction};
+
+pub struct Msg {
+    pub id: i64,
+    pub channel: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+    #[error(transparent)]
+    Idempotent(#[from] idempotent_runtime::Error),
+}
+
+//
+async fn handle(tx: &mut Transaction<'_, Sqlite>, msg: Msg) -> Result<u8, AppError> {
+    let _ = (tx, msg);
+    Ok(nosuch)
+}
+
+fn main() {}

@@ -1,0 +1,25 @@
+use idempotent_runtime::idempotent;
+use sqlx::{Sqlite, Transaction};
+
+pub struct Msg {
+    pub id: i64,
+}
+
+#[idempotent(key(msg.id))]
+async fn handle(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) {
+    let _ = (tx, msg);
+}
+
+#[idempotent(key(msg.id))]
+async fn option(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> Option<i64> {
+    let _ = tx;
+    Some(msg.id)
+}
+
+#[idempotent(key(msg.id))]
+async fn number(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> (i64, i64) {
+    let _ = tx;
+    (msg.id, 1)
+}
+
+fn main() {}

@@ -1,0 +1,32 @@
+use idempotent_runtime::idempotent;
+use sqlx::{Sqlite, Transaction};
+
+pub struct Msg {
+    pub id: i64,
+}
+
+#[idempotent(key(msg.id))]
+fn handle(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> sqlx::Result<()> {
+    let _ = (tx, msg);
+    Ok(())
+}
+
+#[idempotent(key(msg.id))]
+const fn constant(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> sqlx::Result<()> {
+    let _ = (tx, msg);
+    Ok(())
+}
+
+#[idempotent(key(msg.id))]
+extern "C" fn foreign(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> sqlx::Result<()> {
+    let _ = (tx, msg);
+    Ok(())
+}
+
+#[idempotent(key(msg.id))]
+fn by_hand(tx: &mut Transaction<'_, Sqlite>, msg: Msg) -> impl Future<Output = sqlx::Result<()>> {
+    let _ = (tx, msg);
+    async { Ok(()) }
+}
+
+fn main() {}

@@ -1,0 +1,17 @@
+use idempotent_runtime::idempotent;
+use sqlx::{Sqlite, Transaction};
+
+pub struct Msg {
+    pub id: i64,
+}
+
+#[idempotent(key(msg.id))]
+async fn handle(
+    from: &mut Transaction<'_, Sqlite>,
+    to: &mut Transaction<'_, Sqlite>,
+    msg: &Msg,
+) -> sqlx::Result<()> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+use idempotent_runtime::idempotent;
+use sqlx::{Sqlite, Transaction};
+
+#[idempotent(key(id), crate = company::idempotent_runtime)]
+async fn handle(tx: &mut Transaction<'_, Sqlite>, id: i64) -> sqlx::Result<()> {
+    let _ = (tx, id);
+    Ok(())
+}
+
+fn main() {}
