@@ -1,4 +1,4 @@
-//! Every message of the attribute. First line: the fact. Second: what to write.
+//! Every message of the attribute, and what the derive's messages are made with. First line: the fact. Second: what to write.
 
 use std::fmt::Display;
 
@@ -352,7 +352,7 @@ pub(crate) fn scope_required(why: &str) -> Error {
     )
 }
 
-fn message(span: Span, fact: impl Display, help: impl Display) -> Error {
+pub(crate) fn message(span: Span, fact: impl Display, help: impl Display) -> Error {
     Error::new(span, format!("{fact}\nhelp: {help}"))
 }
 
@@ -360,7 +360,7 @@ fn spanned(tokens: impl ToTokens, fact: impl Display, help: impl Display) -> Err
     Error::new_spanned(tokens, format!("{fact}\nhelp: {help}"))
 }
 
-fn list<'n>(names: impl Iterator<Item = &'n str>) -> String {
+pub(crate) fn list<'n>(names: impl Iterator<Item = &'n str>) -> String {
     names
         .map(|name| format!("`{name}`"))
         .collect::<Vec<_>>()
@@ -368,7 +368,7 @@ fn list<'n>(names: impl Iterator<Item = &'n str>) -> String {
 }
 
 /// The known name that is nearest to the written one, if any is near.
-fn near<'n>(written: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+pub(crate) fn near<'n>(written: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let allowed = written.chars().count().div_ceil(4).min(3);
     known
         .map(|name| (distance(written, name), name))

@@ -10,7 +10,8 @@ use syn::{
     spanned::Spanned,
 };
 
-use super::diagnostics::{self, Errors};
+use super::diagnostics;
+use crate::diagnostics::Errors;
 
 /// Where an attribute stands.
 #[derive(Clone, Copy, PartialEq)]
@@ -29,21 +30,13 @@ impl Place {
         }
     }
 
-    pub(super) fn arguments(self) -> &'static [Keyword] {
-        match self {
+    pub(super) fn arguments(self) -> impl Iterator<Item = &'static str> {
+        let keywords: &[Keyword] = match self {
             Self::Type => &[Keyword::Crate],
             Self::Variant => &[Keyword::Name],
             Self::Field => &[Keyword::Stable, Keyword::Nullable, Keyword::Required],
-        }
-    }
-
-    pub(super) fn listed(self) -> String {
-        let quoted = |argument: &Keyword| format!("`{}`", argument.name());
-        self.arguments()
-            .iter()
-            .map(quoted)
-            .collect::<Vec<_>>()
-            .join(", ")
+        };
+        keywords.iter().map(|keyword| keyword.name())
     }
 }
 

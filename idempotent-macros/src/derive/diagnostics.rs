@@ -1,28 +1,10 @@
 //! Every message of the derive. First line: the fact; second: what to write.
 
-use core::fmt::Display;
-
 use proc_macro2::Span;
 use syn::Error;
 
 use super::arguments::Place;
-
-/// Collects mistakes, so that all are reported at once.
-#[derive(Default)]
-pub(super) struct Errors(Option<Error>);
-
-impl Errors {
-    pub(super) fn push(&mut self, error: Error) {
-        match &mut self.0 {
-            None => self.0 = Some(error),
-            Some(errors) => errors.combine(error),
-        }
-    }
-
-    pub(super) fn finish(self) -> Result<(), Error> {
-        self.0.map_or(Ok(()), Err)
-    }
-}
+use crate::diagnostics::{list, message, near};
 
 pub(super) fn union(span: Span) -> Error {
     message(
@@ -82,10 +64,9 @@ pub(super) fn malformed(span: Span) -> Error {
 }
 
 pub(super) fn unknown_argument(span: Span, name: &str, place: Place) -> Error {
-    let known = place.arguments();
-    let help = match known.iter().find(|argument| alike(name, argument.name())) {
-        Some(argument) => format!("did you mean `{}`?", argument.name()),
-        None => format!("{} takes {}", place.article(), place.listed()),
+    let help = match near(name, place.arguments()) {
+        Some(known) => format!("did you mean `{known}`?"),
+        None => format!("{} takes {}", place.article(), list(place.arguments())),
     };
     message(
         span,
@@ -141,25 +122,4 @@ pub(super) fn nullable_and_required(span: Span) -> Error {
         "`nullable` and `required` exclude each other",
         "keep `required` if absence is an error, `nullable` if `None` is a value of its own",
     )
-}
-
-fn message(span: Span, fact: impl Display, help: impl Display) -> Error {
-    Error::new(span, format_args!("{fact}\nhelp: {help}"))
-}
-
-/// Whether one edit makes `written` from `known`, or two neighbours changed places.
-fn alike(written: &str, known: &str) -> bool {
-    let (written, known): (Vec<_>, Vec<_>) = (written.chars().collect(), known.chars().collect());
-    let prefix = written
-        .iter()
-        .zip(&known)
-        .take_while(|(a, b)| a == b)
-        .count();
-    let tail = |word: &[char], from: usize| word.iter().skip(from).copied().collect::<Vec<_>>();
-    let swapped: Vec<_> = tail(&written, prefix).into_iter().take(2).rev().collect();
-    tail(&written, prefix + 1) == tail(&known, prefix + 1)
-        || tail(&written, prefix) == tail(&known, prefix + 1)
-        || tail(&written, prefix + 1) == tail(&known, prefix)
-        || (tail(&known, prefix).starts_with(&swapped)
-            && tail(&written, prefix + 2) == tail(&known, prefix + 2))
 }

@@ -3,9 +3,11 @@
 use proc_macro2::Span;
 use syn::{Data, Fields, Ident, Member, Type, spanned::Spanned};
 
+use crate::diagnostics::Errors;
+
 use super::{
     arguments::{Assertion, FieldArguments, Presence, VariantName},
-    diagnostics::{self, Errors},
+    diagnostics,
 };
 
 pub(super) enum Shape<'a> {

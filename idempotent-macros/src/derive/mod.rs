@@ -9,7 +9,8 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::DeriveInput;
 
-use self::{arguments::TypeArguments, diagnostics::Errors, emit::Target, input::Shape};
+use self::{arguments::TypeArguments, emit::Target, input::Shape};
+use crate::diagnostics::Errors;
 
 /// Implements `KeyText` and `KeyPart` for `item`, or reports every mistake in it.
 pub(crate) fn expand(item: TokenStream) -> TokenStream {
