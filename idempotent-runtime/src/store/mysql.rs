@@ -34,7 +34,8 @@ const CREATE: &str = "CREATE TABLE IF NOT EXISTS {table} (
     result longblob,
     PRIMARY KEY (scope, `key`)
 ) ENGINE = InnoDB";
-const COLUMNS: &str = "SELECT column_name, column_type, data_type IN ('char', 'varchar', 'binary', 'varbinary'), \
+const COLUMNS: &str = "SELECT column_name, column_type, data_type IN ('char', 'varchar', 'binary', 'varbinary') \
+     AND character_maximum_length >= IF(column_name = 'scope', 128, 255), \
      is_nullable = 'NO', column_default IS NOT NULL OR extra <> '', \
      collation_name IS NULL OR collation_name LIKE '%\\_bin' \
      FROM information_schema.columns WHERE table_schema = coalesce(?, database()) AND table_name = ? \

@@ -38,7 +38,10 @@ const CREATE: &str = r#"CREATE TABLE IF NOT EXISTS {table} (
 const LOCK_SCHEMA: &str =
     "SELECT pg_advisory_xact_lock(hashtextextended('idempotent-runtime schema', 0))";
 const SCHEMA_EXISTS: &str = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)";
-const COLUMNS: &str = "SELECT a.attname::text, t.typname::text, t.typcategory = 'S', a.attnotnull, \
+/// Of the types for text, `name` cuts, `citext` folds, and `char(n)` pads.
+const COLUMNS: &str = "SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), \
+     t.typname = 'text' OR t.typname = 'varchar' \
+     AND (a.atttypmod < 0 OR a.atttypmod - 4 >= CASE a.attname WHEN 'scope' THEN 128 ELSE 255 END), a.attnotnull, \
      a.atthasdef OR a.attidentity <> '' OR a.attgenerated <> '', coalesce(c.collisdeterministic, true) \
      FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_collation c ON c.oid = a.attcollation \
      WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum";

@@ -45,7 +45,11 @@ fn marked_fields_count_and_others_do_not() {
         parent: Option<u64>,
     }
 
-    let message = Message { id: 1, received: SystemTime::now(), parent: None };
+    let message = Message {
+        id: 1,
+        received: SystemTime::now(),
+        parent: None,
+    };
     assert_eq!(text(&message), "1/~");
 }
 
@@ -58,14 +62,23 @@ fn an_argument_is_no_mark_for_the_neighbours() {
         parent: Option<u64>,
     }
 
-    assert_eq!(text(&Message { id: 1, parent: Some(2) }), "1/2");
+    assert_eq!(
+        text(&Message {
+            id: 1,
+            parent: Some(2)
+        }),
+        "1/2"
+    );
 }
 
 #[test]
 fn marks_count_within_one_variant() {
     #[derive(KeyPart)]
     enum Event {
-        Marked(#[key] u8, #[expect(dead_code, reason = "does not count")] f32),
+        Marked(
+            #[key] u8,
+            #[expect(dead_code, reason = "does not count")] f32,
+        ),
         Unmarked(u8, u8),
     }
 
@@ -88,7 +101,13 @@ fn a_variant_is_its_name_and_payload() {
     assert_eq!(text(&Channel::Braces {}), "Braces");
     assert_eq!(text(&Channel::Parentheses()), "Parentheses");
     assert_eq!(text(&Channel::Push(7)), "Push(7)");
-    assert_eq!(text(&Channel::Sms { number: "+66", part: 2 }), "Sms(%2B66/2)");
+    assert_eq!(
+        text(&Channel::Sms {
+            number: "+66",
+            part: 2
+        }),
+        "Sms(%2B66/2)"
+    );
 }
 
 #[test]
@@ -139,10 +158,21 @@ fn stable_admits_what_is_refused() {
         rate: Option<f32>,
     }
 
-    let reading =
-        Reading { sensor: 1, measured: SystemTime::UNIX_EPOCH, value: None, rate: Some(0.5) };
+    let reading = Reading {
+        sensor: 1,
+        measured: SystemTime::UNIX_EPOCH,
+        value: None,
+        rate: Some(0.5),
+    };
     assert_eq!(text(&reading), "1/1970-01-01T00:00:00.000000000Z/~/0.5");
-    assert_eq!(key(&Reading { rate: None, ..reading }).missing(), Some("value"));
+    assert_eq!(
+        key(&Reading {
+            rate: None,
+            ..reading
+        })
+        .missing(),
+        Some("value")
+    );
 }
 
 #[test]
@@ -173,7 +203,12 @@ fn generic_types_ask_of_their_fields_what_they_need() {
         text(part)
     }
 
-    let reference = Reference::<Order, 2> { id: 1, parent: Some(2), tag: "a b", hash: [3, 4] };
+    let reference = Reference::<Order, 2> {
+        id: 1,
+        parent: Some(2),
+        tag: "a b",
+        hash: [3, 4],
+    };
     assert_eq!(part(&reference), "1/2/a%20b/0304");
 }
 
@@ -182,7 +217,10 @@ fn a_generic_type_with_a_clock_has_a_text() {
     #[derive(KeyPart)]
     struct Wrapper<T>(T);
 
-    assert_eq!(text(&Wrapper(SystemTime::UNIX_EPOCH)), "1970-01-01T00:00:00.000000000Z");
+    assert_eq!(
+        text(&Wrapper(SystemTime::UNIX_EPOCH)),
+        "1970-01-01T00:00:00.000000000Z"
+    );
 }
 
 #[test]
@@ -218,7 +256,14 @@ fn types_made_by_a_macro_keep_their_fields_apart() {
     }
 
     message!(Message, field_1: &'static str);
-    assert_eq!(text(&Message { field_1: "a", field_0: 1, writer: 2 }), "a/1/2");
+    assert_eq!(
+        text(&Message {
+            field_1: "a",
+            field_0: 1,
+            writer: 2
+        }),
+        "a/1/2"
+    );
 }
 
 #[test]
@@ -256,7 +301,9 @@ fn deprecated_fields_do_not_warn() {
     #[derive(KeyPart)]
     enum Channel {
         #[deprecated]
-        Fax { number: u8 },
+        Fax {
+            number: u8,
+        },
         Email,
     }
 

@@ -9,8 +9,8 @@ mod types;
 mod vectors;
 
 use idempotent_runtime::{
-    KeyText,
     __private::{Key, KeyBuilder, stable_part},
+    KeyText,
 };
 
 /// The key that consists of `value` alone.
@@ -23,4 +23,9 @@ fn key(value: &(impl KeyText + ?Sized)) -> Key {
 /// Its text.
 fn text(value: &(impl KeyText + ?Sized)) -> String {
     key(value).text().to_owned()
+}
+
+/// Whether the long run is asked for, with `IDEMPOTENT_FULL=1`.
+fn full() -> bool {
+    std::env::var_os("IDEMPOTENT_FULL").is_some_and(|value| value == "1")
 }

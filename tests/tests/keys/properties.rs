@@ -1,10 +1,10 @@
 //! Random values, in pairs that differ little.
 
-use std::{borrow::Cow, env, rc::Rc, sync::Arc};
+use std::{borrow::Cow, rc::Rc, sync::Arc};
 
 use idempotent_runtime::{
-    KeyPart,
     __private::{KeyBuilder, nullable_part, part},
+    KeyPart,
 };
 use proptest::{
     collection::vec,
@@ -14,6 +14,7 @@ use proptest::{
 };
 
 use super::{
+    full,
     injective::{naive, unwrapped},
     shape::{PIECES, Shape, Value},
     text,
@@ -35,16 +36,6 @@ proptest! {
     fn different_events_never_meet(one in event(), other in event(), edit in 0..4) {
         let other = one.edited(other, edit);
         prop_assert_eq!(one == other, text_of_parts(&one) == text_of_parts(&other));
-    }
-
-    #[test]
-    fn long_texts_that_differ_in_one_place_never_meet(
-        long in vec(select(PIECES), 60..400), place: prop::sample::Index, piece in select(PIECES),
-    ) {
-        let mut other = long.clone();
-        other[place.index(long.len())] = piece;
-        let (long, other) = (long.concat(), other.concat());
-        prop_assert_eq!(long == other, text(&long) == text(&other));
     }
 
     #[test]
@@ -96,6 +87,21 @@ proptest! {
     }
 }
 
+proptest! {
+    // Digests are slow without optimisation.
+    #![proptest_config(config(20_000))]
+
+    #[test]
+    fn long_texts_that_differ_in_one_place_never_meet(
+        long in vec(select(PIECES), 60..400), place: prop::sample::Index, piece in select(PIECES),
+    ) {
+        let mut other = long.clone();
+        other[place.index(long.len())] = piece;
+        let (long, other) = (long.concat(), other.concat());
+        prop_assert_eq!(long == other, text(&long) == text(&other));
+    }
+}
+
 /// The property is worth something only if it finds what it looks for.
 #[test]
 fn the_property_finds_a_naive_join() {
@@ -113,7 +119,11 @@ fn the_property_finds_case_folding() {
 }
 
 fn finds_collision(text: impl Fn(&Value) -> String) -> bool {
-    let found = TestRunner::new(config(100_000)).run(&near_values(), |(one, other)| {
+    let found = TestRunner::new(ProptestConfig {
+        cases: 100_000,
+        ..config(0)
+    })
+    .run(&near_values(), |(one, other)| {
         prop_assert_eq!(one == other, text(&one) == text(&other));
         Ok(())
     });
@@ -123,7 +133,10 @@ fn finds_collision(text: impl Fn(&Value) -> String) -> bool {
 /// Two values of one type, spelled by tapes that differ in a place or two: texts move from one
 /// element to its neighbour, absences too.
 fn near_values() -> impl Strategy<Value = (Value, Value)> {
-    let edits = vec((any::<prop::sample::Index>(), 0..4_usize, any::<u8>()), 1..3);
+    let edits = vec(
+        (any::<prop::sample::Index>(), 0..4_usize, any::<u8>()),
+        1..3,
+    );
     (shape(), vec(any::<u8>(), 1..24), edits).prop_map(|(shape, tape, edits)| {
         let mut edited = tape.clone();
         for (place, edit, symbol) in edits {
@@ -172,10 +185,22 @@ impl Event {
     fn edited(&self, other: Self, field: i32) -> Self {
         let event = self.clone();
         match field {
-            0 => Self { tenant: other.tenant, ..event },
-            1 => Self { number: other.number, ..event },
-            2 => Self { parent: other.parent, ..event },
-            _ => Self { change: other.change, ..event },
+            0 => Self {
+                tenant: other.tenant,
+                ..event
+            },
+            1 => Self {
+                number: other.number,
+                ..event
+            },
+            2 => Self {
+                parent: other.parent,
+                ..event
+            },
+            _ => Self {
+                change: other.change,
+                ..event
+            },
         }
     }
 }
@@ -215,11 +240,16 @@ fn short() -> impl Strategy<Value = String> {
     vec(select(PIECES), 0..3).prop_map(|pieces| pieces.concat())
 }
 
-/// `full` cases with `IDEMPOTENT_FULL=1`, else a few thousand.
-fn config(full: u32) -> ProptestConfig {
-    let cases = match env::var_os("IDEMPOTENT_FULL") {
-        Some(value) if value == "1" => full,
-        _ => 4_000,
+/// `full_cases` if asked for, else a few thousand.
+fn config(full_cases: u32) -> ProptestConfig {
+    let cases = if full() {
+        full_cases
+    } else {
+        full_cases.min(2_000)
     };
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }

@@ -52,11 +52,20 @@ impl Shape {
     /// All values with these texts.
     pub(super) fn values(&self, texts: &[&str]) -> Vec<Value> {
         match self {
-            Self::Text => texts.iter().map(|&text| Value::Text(text.to_owned())).collect(),
+            Self::Text => texts
+                .iter()
+                .map(|&text| Value::Text(text.to_owned()))
+                .collect(),
             Self::Nothing => vec![Value::Nothing],
             Self::Nullable(shape) => {
-                let present = shape.values(texts).into_iter().map(|value| Some(Box::new(value)));
-                std::iter::once(None).chain(present).map(Value::Nullable).collect()
+                let present = shape
+                    .values(texts)
+                    .into_iter()
+                    .map(|value| Some(Box::new(value)));
+                std::iter::once(None)
+                    .chain(present)
+                    .map(Value::Nullable)
+                    .collect()
             }
             Self::Pair(first, second) => pairs(first, second, texts)
                 .map(|(first, second)| Value::Pair(Box::new(first), Box::new(second)))
@@ -83,12 +92,13 @@ impl Shape {
                 Value::Text((0..length).map(|_| PIECES[below(PIECES.len())]).collect())
             }
             Self::Nothing => Value::Nothing,
-            Self::Nullable(shape) => Value::Nullable(
-                (below(3) != 0).then(|| Box::new(shape.spelled(tape))),
-            ),
-            Self::Pair(first, second) => {
-                Value::Pair(Box::new(first.spelled(tape)), Box::new(second.spelled(tape)))
+            Self::Nullable(shape) => {
+                Value::Nullable((below(3) != 0).then(|| Box::new(shape.spelled(tape))))
             }
+            Self::Pair(first, second) => Value::Pair(
+                Box::new(first.spelled(tape)),
+                Box::new(second.spelled(tape)),
+            ),
             Self::Enum(payload) => match below(3) {
                 0 => Value::Variant("A", vec![]),
                 1 => Value::Variant("B", vec![payload.spelled(tape)]),
@@ -105,7 +115,10 @@ fn pairs<'a>(
 ) -> impl Iterator<Item = (Value, Value)> + use<'a> {
     let seconds = second.values(texts);
     first.values(texts).into_iter().flat_map(move |first| {
-        seconds.clone().into_iter().map(move |second| (first.clone(), second))
+        seconds
+            .clone()
+            .into_iter()
+            .map(move |second| (first.clone(), second))
     })
 }
 
@@ -130,6 +143,34 @@ impl KeyText for Value {
 
 /// What a text is made of: separators, signs of our own, and what databases stumble over.
 pub(super) const PIECES: &[&str] = &[
-    "a", "A", "B", "/", "~", "(", ")", "%", "%2F", "%7E", "#", ":", ",", "|", "\\", "'", "\u{1f}",
-    "\0", " ", "e", "\u{301}", "é", "🎩", "👩\u{200d}💻", "ก", "ำ", "ส", "1", "１", "longer than the others",
+    "a",
+    "A",
+    "B",
+    "/",
+    "~",
+    "(",
+    ")",
+    "%",
+    "%2F",
+    "%7E",
+    "#",
+    ":",
+    ",",
+    "|",
+    "\\",
+    "'",
+    "\u{1f}",
+    "\0",
+    " ",
+    "e",
+    "\u{301}",
+    "é",
+    "🎩",
+    "👩\u{200d}💻",
+    "ก",
+    "ำ",
+    "ส",
+    "1",
+    "１",
+    "longer than the others",
 ];

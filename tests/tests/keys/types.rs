@@ -37,7 +37,15 @@ fn long_texts_that_differ_in_the_last_byte_differ() {
 #[test]
 fn every_nan_has_one_text() {
     let quiet = f64::from_bits(0xfff8_0000_0000_0001);
-    assert_eq!([text(&f64::NAN), text(&-f64::NAN), text(&quiet), text(&f32::NAN)], ["NaN"; 4]);
+    assert_eq!(
+        [
+            text(&f64::NAN),
+            text(&-f64::NAN),
+            text(&quiet),
+            text(&f32::NAN)
+        ],
+        ["NaN"; 4]
+    );
 }
 
 #[test]
@@ -49,7 +57,7 @@ fn a_float_reads_back() {
 
 #[test]
 fn a_system_time_far_away_has_a_text() {
-    let century = Duration::from_secs(100 * 31_556_952);
+    let century = Duration::from_hours(24 * 36_524);
     let mut time = SystemTime::UNIX_EPOCH;
     let mut step = century;
     while let Some(earlier) = time.checked_sub(step) {
@@ -90,10 +98,19 @@ fn every_day_of_four_centuries_agrees_with_chrono() {
 fn the_first_and_last_dates_have_a_text() {
     assert_eq!(text(&NaiveDate::MIN), "-262143-01-01");
     assert_eq!(text(&NaiveDate::MAX), "%2B262142-12-31");
-    assert_eq!(text(&NaiveDateTime::MIN), "-262143-01-01T00:00:00.000000000Z");
-    assert_eq!(text(&NaiveDateTime::MAX), "%2B262142-12-31T23:59:59.999999999Z");
+    assert_eq!(
+        text(&NaiveDateTime::MIN),
+        "-262143-01-01T00:00:00.000000000Z"
+    );
+    assert_eq!(
+        text(&NaiveDateTime::MAX),
+        "%2B262142-12-31T23:59:59.999999999Z"
+    );
     assert_eq!(text(&time::Date::MIN), "-9999-01-01");
-    assert_eq!(text(&time::PrimitiveDateTime::MAX), "9999-12-31T23:59:59.999999999Z");
+    assert_eq!(
+        text(&time::PrimitiveDateTime::MAX),
+        "9999-12-31T23:59:59.999999999Z"
+    );
     let farthest_west = time::UtcOffset::from_hms(-23, 59, 59).unwrap();
     let last = time::PrimitiveDateTime::MAX.assume_offset(farthest_west);
     assert_eq!(text(&last), "%2B10000-01-01T23:59:58.999999999Z");
@@ -103,7 +120,8 @@ fn the_first_and_last_dates_have_a_text() {
 fn a_leap_second_is_a_second_of_its_own() {
     let date = NaiveDate::from_ymd_opt(2016, 12, 31).unwrap();
     let leap = date.and_hms_nano_opt(23, 59, 59, 1_500_000_000).unwrap();
-    let next = date.and_hms_nano_opt(23, 59, 59, 500_000_000).unwrap() + chrono::TimeDelta::seconds(1);
+    let next =
+        date.and_hms_nano_opt(23, 59, 59, 500_000_000).unwrap() + chrono::TimeDelta::seconds(1);
     assert_eq!(text(&leap), "2016-12-31T23:59:60.500000000Z");
     assert_ne!(text(&leap), text(&next));
 }

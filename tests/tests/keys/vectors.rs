@@ -21,11 +21,14 @@ struct Pair {
     second: Option<String>,
 }
 
-#[derive(KeyPart)]
+#[derive(Clone, KeyPart)]
 enum Channel {
     Email,
     Push(u64),
-    Sms { number: String, r#type: String },
+    Sms {
+        number: String,
+        r#type: String,
+    },
     Reply(#[key(nullable)] Option<String>),
     Fäx,
     #[key(name = "Push.2")]
@@ -56,11 +59,19 @@ struct Row<'a> {
 }
 
 fn rows(page: &str) -> Vec<Row<'_>> {
-    let (_, table) = page.split_once("| type | value | text |\n| --- | --- | --- |\n").unwrap();
+    let (_, table) = page
+        .split_once("| type | value | text |\n| --- | --- | --- |\n")
+        .unwrap();
     let row = |line| {
         let cells: Vec<&str> = str::split(line, '|').map(str::trim).collect();
-        let ["", ty, value, text, ""] = cells[..] else { panic!("not a row: {line}") };
-        Row { ty, value: unquoted(value), text }
+        let ["", ty, value, text, ""] = cells[..] else {
+            panic!("not a row: {line}")
+        };
+        Row {
+            ty,
+            value: unquoted(value),
+            text,
+        }
     };
     table.lines().map(row).collect()
 }
@@ -90,18 +101,20 @@ fn keys(ty: &str, value: &str) -> Vec<Key> {
         "ip" => addresses(string().parse().unwrap()),
         "timestamp" => timestamps(string()),
         "Unix seconds" => vec![key(&system_time(value.as_i64().unwrap()))],
-        "nullable string" => nullables(&optional_text(&value)),
-        "required string" => requireds(&optional_text(&value)),
+        "nullable string" => nullables(optional_text(&value).as_ref()),
+        "required string" => requireds(optional_text(&value).as_deref()),
         "Pair" => vec![key(&pair(&value))],
-        "nullable Pair" => nullables(&(!value.is_null()).then(|| pair(&value))),
+        "nullable Pair" => nullables((!value.is_null()).then(|| pair(&value)).as_ref()),
         "Channel" => vec![key(&channel(&value))],
-        "nullable Channel" => nullables(&(!value.is_null()).then(|| channel(&value))),
+        "nullable Channel" => nullables((!value.is_null()).then(|| channel(&value)).as_ref()),
         _ => tuples(ty, value.as_array().unwrap()),
     }
 }
 
 fn tuples(ty: &str, members: &[Value]) -> Vec<Key> {
-    let [first, second] = members else { panic!("two members: {members:?}") };
+    let [first, second] = members else {
+        panic!("two members: {members:?}")
+    };
     let integer = |value: &Value| value.as_i64().unwrap();
     match ty {
         "(string, string)" => joined(&plain_text(first), &plain_text(second)),
@@ -161,7 +174,10 @@ fn integers(value: &str) -> Vec<Key> {
 
 fn floats(value: &str) -> Vec<Key> {
     let value = value.trim_matches('"');
-    vec![key(&value.parse::<f32>().unwrap()), key(&value.parse::<f64>().unwrap())]
+    vec![
+        key(&value.parse::<f32>().unwrap()),
+        key(&value.parse::<f64>().unwrap()),
+    ]
 }
 
 fn strings(text: &str) -> Vec<Key> {
@@ -177,8 +193,12 @@ fn strings(text: &str) -> Vec<Key> {
 }
 
 fn byte_strings(bytes: &[u8]) -> Vec<Key> {
-    let mut keys =
-        vec![key(bytes), key(&bytes.to_owned()), key(&Cow::from(bytes)), key(&Arc::<[u8]>::from(bytes))];
+    let mut keys = vec![
+        key(bytes),
+        key(&bytes.to_owned()),
+        key(&Cow::from(bytes)),
+        key(&Arc::<[u8]>::from(bytes)),
+    ];
     keys.extend(<[u8; 4]>::try_from(bytes).map(|array| key(&array)));
     keys
 }
@@ -191,7 +211,10 @@ fn dates(text: &str) -> Vec<Key> {
     let date: chrono::NaiveDate = text.parse().unwrap();
     let ordinal = chrono::Datelike::ordinal(&date).try_into().unwrap();
     let year = chrono::Datelike::year(&date);
-    vec![key(&date), key(&time::Date::from_ordinal_date(year, ordinal).unwrap())]
+    vec![
+        key(&date),
+        key(&time::Date::from_ordinal_date(year, ordinal).unwrap()),
+    ]
 }
 
 fn addresses(address: IpAddr) -> Vec<Key> {
@@ -223,22 +246,26 @@ fn timestamps(text: &str) -> Vec<Key> {
 
 fn system_time(seconds: i64) -> SystemTime {
     let distance = std::time::Duration::from_secs(seconds.unsigned_abs());
-    if seconds < 0 { SystemTime::UNIX_EPOCH - distance } else { SystemTime::UNIX_EPOCH + distance }
+    if seconds < 0 {
+        SystemTime::UNIX_EPOCH - distance
+    } else {
+        SystemTime::UNIX_EPOCH + distance
+    }
 }
 
-fn nullables<T: KeyPart>(value: &Option<T>) -> Vec<Key> {
+fn nullables<T: Clone + KeyPart>(value: Option<&T>) -> Vec<Key> {
     let mut by_value = KeyBuilder::new("test");
-    nullable_part(&mut by_value, "value", value);
+    nullable_part(&mut by_value, "value", &value.cloned());
     let mut by_reference = KeyBuilder::new("test");
-    nullable_part(&mut by_reference, "value", &&value.as_ref());
+    nullable_part(&mut by_reference, "value", &&value);
     vec![by_value.finish(), by_reference.finish()]
 }
 
-fn requireds(value: &Option<String>) -> Vec<Key> {
+fn requireds(value: Option<&str>) -> Vec<Key> {
     let mut by_value = KeyBuilder::new("test");
-    required_part(&mut by_value, "value", value);
+    required_part(&mut by_value, "value", &value.map(str::to_owned));
     let mut by_reference = KeyBuilder::new("test");
-    required_part(&mut by_reference, "value", &value.as_deref());
+    required_part(&mut by_reference, "value", &value);
     vec![by_value.finish(), by_reference.finish()]
 }
 
@@ -251,19 +278,26 @@ fn optional_text(value: &Value) -> Option<String> {
 }
 
 fn pair(value: &Value) -> Pair {
-    Pair { first: optional_text(&value[0]), second: optional_text(&value[1]) }
+    Pair {
+        first: optional_text(&value[0]),
+        second: optional_text(&value[1]),
+    }
 }
 
 fn channel(value: &Value) -> Channel {
-    match (value.as_str(), value.as_object().and_then(|object| object.iter().next())) {
+    match (
+        value.as_str(),
+        value.as_object().and_then(|object| object.iter().next()),
+    ) {
         (Some("Email"), _) => Channel::Email,
         (Some("Fäx"), _) => Channel::Fäx,
         (Some("PushV2"), _) => Channel::PushV2,
         (_, Some((name, payload))) => match name.as_str() {
             "Push" => Channel::Push(payload.as_u64().unwrap()),
-            "Sms" => {
-                Channel::Sms { number: plain_text(&payload[0]), r#type: plain_text(&payload[1]) }
-            }
+            "Sms" => Channel::Sms {
+                number: plain_text(&payload[0]),
+                r#type: plain_text(&payload[1]),
+            },
             "Reply" => Channel::Reply(optional_text(payload)),
             _ => panic!("no such variant: {name}"),
         },

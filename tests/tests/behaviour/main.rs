@@ -1,0 +1,25 @@
+//! One conformance suite, for every database and both guards.
+//!
+//! Tests of a database whose server is not given are listed as ignored, with
+//! the reason: `cargo xtask test` finds or starts the servers.
+
+#[macro_use]
+mod suite;
+
+mod check_server;
+mod claims;
+mod classification;
+mod concurrency;
+mod crash;
+mod cut_off;
+mod failures;
+mod isolation;
+#[path = "../keys/mod.rs"]
+mod keys;
+mod lost_commit;
+mod mariadb_facts;
+mod misdeeds;
+mod round_trips;
+mod scopes;
+mod table;
+mod transact;

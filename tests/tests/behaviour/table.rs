@@ -1,0 +1,443 @@
+//! The table: making it, and refusing tables that cannot do its work.
+
+use idempotent_runtime::{
+    Outcome, Table, idempotent, migrate, schema_sql, transact, verify_schema,
+};
+use idempotent_tests::{AppError, Double, Engine, Fresh, Guarded, Kind, Verify};
+use sqlx::Transaction;
+use tokio::task::JoinSet;
+
+on_every_database!(
+    migrating_twice_is_once,
+    migrating_from_eight_tasks_at_once_is_once,
+    schema_sql_makes_the_same_table,
+    tables_that_cannot_hold_keys_are_refused_with_the_way_out,
+    a_missing_table_is_refused,
+    an_added_nullable_column_is_accepted,
+    a_column_added_under_warm_connections_goes_unnoticed,
+    a_table_of_another_schema,
+);
+
+async fn migrating_twice_is_once<DB: Engine>(db: &Fresh<DB>) {
+    let pool = db.pool(1).await;
+    migrate(&pool).await.unwrap();
+    db.run(&insert::<DB>("processed_messages", "1")).await;
+    migrate(&pool).await.unwrap();
+    verify_schema(&pool).await.unwrap();
+    assert_eq!(db.rows("processed_messages").await, 1);
+}
+
+fn insert<DB: Engine>(table: &str, key: &str) -> String {
+    let column = if DB::KIND == Kind::MariaDb {
+        "`key`"
+    } else {
+        "key"
+    };
+    format!("INSERT INTO {table} (scope, {column}) VALUES ('s', '{key}')")
+}
+
+async fn migrating_from_eight_tasks_at_once_is_once<DB: Engine>(db: &Fresh<DB>) {
+    let pool = db.pool(8).await;
+    for round in 0..5 {
+        let mut tasks = JoinSet::new();
+        for _ in 0..8 {
+            let pool = pool.clone();
+            let table = Table::named(format!("inbox_{round}")).unwrap();
+            tasks.spawn(async move { table.migrate(&pool).await });
+        }
+        for migrated in tasks.join_all().await {
+            migrated.unwrap();
+        }
+        assert_eq!(db.rows(&format!("inbox_{round}")).await, 0);
+    }
+    if DB::KIND == Kind::Postgres {
+        let locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' \
+             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+        assert_eq!(db.number(locks).await, 0);
+    }
+}
+
+async fn schema_sql_makes_the_same_table<DB: Engine>(db: &Fresh<DB>) {
+    let pool = db.pool(1).await;
+    db.run(&schema_sql::<DB>()).await;
+    verify_schema(&pool).await.unwrap();
+    let by_hand = shape(db, "processed_messages").await;
+    Table::named("migrated")
+        .unwrap()
+        .migrate(&pool)
+        .await
+        .unwrap();
+    assert_eq!(by_hand, shape(db, "migrated").await);
+    assert!(by_hand.len() >= 6, "{by_hand:?}");
+}
+
+/// Columns and constraints of a table, as text.
+async fn shape<DB: Engine>(db: &Fresh<DB>, table: &str) -> Vec<String> {
+    let shape = match DB::KIND {
+        Kind::Postgres => format!(
+            "SELECT concat_ws(' ', column_name, data_type, collation_name, is_nullable, column_default) \
+             FROM information_schema.columns WHERE table_name = '{table}' \
+             UNION ALL SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = '{table}'::regclass"
+        ),
+        Kind::MariaDb => format!(
+            "SELECT CONVERT(concat_ws(' ', column_name, column_type, collation_name, is_nullable, column_default, \
+             column_key) USING utf8mb4) FROM information_schema.columns \
+             WHERE table_schema = database() AND table_name = '{table}' ORDER BY ordinal_position"
+        ),
+        Kind::Sqlite => format!(
+            "SELECT name || ' ' || type || ' ' || \"notnull\" || ' ' || coalesce(dflt_value, '') || ' ' || pk \
+             FROM pragma_table_info('{table}')"
+        ),
+    };
+    db.texts(&shape).await
+}
+
+/// What is wrong with a table, the statements that make it, and a word of the
+/// complaint.
+type Refused = (&'static str, &'static str, &'static str);
+
+const POSTGRES: &[Refused] = &[
+    (
+        "the id of an article",
+        "CREATE TABLE t (id bigint PRIMARY KEY)",
+        "no column `scope`",
+    ),
+    (
+        "no unique key",
+        "CREATE TABLE t (scope text NOT NULL, key text NOT NULL, {rest})",
+        "no unique key",
+    ),
+    (
+        "a key of one column",
+        "CREATE TABLE t (scope text NOT NULL, key text PRIMARY KEY, {rest})",
+        "no unique key",
+    ),
+    (
+        "a key of three columns",
+        "CREATE TABLE t (scope text NOT NULL, key text NOT NULL, tenant int NOT NULL DEFAULT 0, {rest}, \
+      PRIMARY KEY (scope, key, tenant))",
+        "no unique key",
+    ),
+    (
+        "a partial index",
+        "CREATE TABLE t (scope text NOT NULL, key text NOT NULL, {rest}); \
+      CREATE UNIQUE INDEX ON t (scope, key) WHERE result IS NULL",
+        "no unique key",
+    ),
+    (
+        "an index of an expression",
+        "CREATE TABLE t (scope text NOT NULL, key text NOT NULL, {rest}); \
+      CREATE UNIQUE INDEX ON t (scope, lower(key))",
+        "no unique key",
+    ),
+    (
+        "a deferred key",
+        "CREATE TABLE t (scope text NOT NULL, key text NOT NULL, {rest}, \
+      PRIMARY KEY (scope, key) DEFERRABLE INITIALLY DEFERRED)",
+        "no unique key",
+    ),
+    (
+        "a key that may be null",
+        "CREATE TABLE t (scope text NOT NULL, key text, {rest}, UNIQUE (scope, key))",
+        "may be NULL",
+    ),
+    (
+        "a numeric key",
+        "CREATE TABLE t (scope text NOT NULL, key bigint NOT NULL, {rest}, PRIMARY KEY (scope, key))",
+        "type bigint",
+    ),
+    (
+        "an extra column without a default",
+        "CREATE TABLE t (scope text NOT NULL, key text NOT NULL, tenant int NOT NULL, {rest}, \
+      PRIMARY KEY (scope, key))",
+        "`tenant` is NOT NULL without a default",
+    ),
+    (
+        "letters that are equal",
+        "CREATE COLLATION folded (provider = icu, locale = 'und-u-ks-level2', deterministic = false); \
+      CREATE TABLE t (scope text NOT NULL, key text COLLATE folded NOT NULL, {rest}, PRIMARY KEY (scope, key))",
+        "collation",
+    ),
+    (
+        "blanks that are cut",
+        "CREATE TABLE t (scope text NOT NULL, key char(255) NOT NULL, {rest}, PRIMARY KEY (scope, key))",
+        "type character(255)",
+    ),
+    (
+        "keys that are cut without a word",
+        "CREATE TABLE t (scope text NOT NULL, key name NOT NULL, {rest}, PRIMARY KEY (scope, key))",
+        "type name",
+    ),
+    (
+        "keys that do not fit",
+        "CREATE TABLE t (scope text NOT NULL, key varchar(254) NOT NULL, {rest}, PRIMARY KEY (scope, key))",
+        "type character varying(254)",
+    ),
+    (
+        "scopes that do not fit",
+        "CREATE TABLE t (scope varchar(127) NOT NULL, key varchar(255) NOT NULL, {rest}, PRIMARY KEY (scope, key))",
+        "type character varying(127)",
+    ),
+];
+
+const MARIADB: &[Refused] = &[
+    (
+        "the id of an article",
+        "CREATE TABLE t (id bigint PRIMARY KEY)",
+        "no column `scope`",
+    ),
+    (
+        "no unique key",
+        "CREATE TABLE t (scope varchar(128) {ascii} NOT NULL, `key` varchar(255) {ascii} NOT NULL, {rest})",
+        "no unique key",
+    ),
+    (
+        "a key of one column",
+        "CREATE TABLE t (scope varchar(128) {ascii} NOT NULL, `key` varchar(255) {ascii} PRIMARY KEY, {rest})",
+        "no unique key",
+    ),
+    (
+        "a key of three columns",
+        "CREATE TABLE t (scope varchar(128) {ascii} NOT NULL, `key` varchar(255) {ascii} NOT NULL, \
+      tenant int NOT NULL DEFAULT 0, {rest}, PRIMARY KEY (scope, `key`, tenant))",
+        "no unique key",
+    ),
+    (
+        "a key of prefixes",
+        "CREATE TABLE t (scope varchar(128) {ascii} NOT NULL, `key` varchar(255) {ascii} NOT NULL, {rest}, \
+      UNIQUE (scope, `key`(20)))",
+        "no unique key",
+    ),
+    (
+        "a key that may be null",
+        "CREATE TABLE t (scope varchar(128) {ascii} NOT NULL, `key` varchar(255) {ascii}, {rest}, \
+      UNIQUE (scope, `key`))",
+        "may be NULL",
+    ),
+    (
+        "a numeric key",
+        "CREATE TABLE t (scope varchar(128) {ascii} NOT NULL, `key` bigint NOT NULL, {rest}, PRIMARY KEY (scope, `key`))",
+        "type bigint",
+    ),
+    (
+        "an extra column without a default",
+        "CREATE TABLE t (scope varchar(128) {ascii} NOT NULL, `key` varchar(255) {ascii} NOT NULL, \
+      tenant int NOT NULL, {rest}, PRIMARY KEY (scope, `key`))",
+        "`tenant` is NOT NULL without a default",
+    ),
+    (
+        "letters that are equal",
+        "CREATE TABLE t (scope varchar(128) {ascii} NOT NULL, `key` varchar(255) COLLATE utf8mb4_general_ci NOT NULL, \
+      {rest}, PRIMARY KEY (scope, `key`))",
+        "collation",
+    ),
+    (
+        "an engine without transactions",
+        "CREATE TABLE t (scope varchar(128) {ascii} NOT NULL, `key` varchar(255) {ascii} NOT NULL, {rest}, \
+      PRIMARY KEY (scope, `key`)) ENGINE = MyISAM",
+        "MyISAM has no transactions",
+    ),
+    (
+        "keys that do not fit",
+        "CREATE TABLE t (scope varchar(128) {ascii} NOT NULL, `key` varchar(64) {ascii} NOT NULL, {rest}, \
+      PRIMARY KEY (scope, `key`))",
+        "`key`",
+    ),
+];
+
+const SQLITE: &[Refused] = &[
+    (
+        "the id of an article",
+        "CREATE TABLE t (id INTEGER PRIMARY KEY)",
+        "no column `scope`",
+    ),
+    (
+        "no unique key",
+        "CREATE TABLE t (scope TEXT NOT NULL, key TEXT NOT NULL, {rest})",
+        "no unique key",
+    ),
+    (
+        "a key of one column",
+        "CREATE TABLE t (scope TEXT NOT NULL, key TEXT NOT NULL PRIMARY KEY, {rest})",
+        "no unique key",
+    ),
+    (
+        "a key of three columns",
+        "CREATE TABLE t (scope TEXT NOT NULL, key TEXT NOT NULL, tenant INTEGER NOT NULL DEFAULT 0, {rest}, \
+      PRIMARY KEY (scope, key, tenant))",
+        "no unique key",
+    ),
+    (
+        "a partial index",
+        "CREATE TABLE t (scope TEXT NOT NULL, key TEXT NOT NULL, {rest}); \
+      CREATE UNIQUE INDEX u ON t (scope, key) WHERE result IS NULL",
+        "no unique key",
+    ),
+    (
+        "a key that may be null",
+        "CREATE TABLE t (scope TEXT NOT NULL, key TEXT, {rest}, PRIMARY KEY (scope, key))",
+        "may be NULL",
+    ),
+    (
+        "a numeric key",
+        "CREATE TABLE t (scope TEXT NOT NULL, key NUMERIC NOT NULL, {rest}, PRIMARY KEY (scope, key))",
+        "type NUMERIC",
+    ),
+    (
+        "an extra column without a default",
+        "CREATE TABLE t (scope TEXT NOT NULL, key TEXT NOT NULL, tenant INTEGER NOT NULL, {rest}, \
+      PRIMARY KEY (scope, key))",
+        "`tenant` is NOT NULL without a default",
+    ),
+    (
+        "letters that are equal",
+        "CREATE TABLE t (scope TEXT NOT NULL, key TEXT NOT NULL COLLATE NOCASE, {rest}, PRIMARY KEY (scope, key))",
+        "no unique key",
+    ),
+];
+
+async fn tables_that_cannot_hold_keys_are_refused_with_the_way_out<DB: Engine>(db: &Fresh<DB>) {
+    let pool = db.pool(1).await;
+    let (refused, rest) = match DB::KIND {
+        Kind::Postgres => (
+            POSTGRES,
+            "processed_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz, \
+             fingerprint bytea, result bytea",
+        ),
+        Kind::MariaDb => (
+            MARIADB,
+            "processed_at datetime(6) NOT NULL DEFAULT (utc_timestamp(6)), expires_at datetime(6), \
+             fingerprint varbinary(40), result longblob",
+        ),
+        Kind::Sqlite => (
+            SQLITE,
+            "processed_at INTEGER NOT NULL DEFAULT 0, expires_at INTEGER, fingerprint BLOB, result BLOB",
+        ),
+    };
+    let table = Table::named("t").unwrap();
+    for (wrong, make, word) in refused {
+        db.run(
+            &make
+                .replace("{rest}", rest)
+                .replace("{ascii}", "CHARACTER SET ascii COLLATE ascii_bin"),
+        )
+        .await;
+        for verified in [table.verify_schema(&pool).await, table.migrate(&pool).await] {
+            let error = verified.expect_err(wrong).to_string();
+            assert!(
+                error.contains("table `t` cannot hold idempotency keys"),
+                "{wrong}: {error}"
+            );
+            assert!(error.contains(word), "{wrong}: {error}");
+            assert!(error.contains("Table::named"), "{wrong}: {error}");
+        }
+        db.run("DROP TABLE t").await;
+    }
+}
+
+async fn a_missing_table_is_refused<DB: Engine>(db: &Fresh<DB>) {
+    let pool = db.pool(1).await;
+    let error = verify_schema(&pool).await.unwrap_err();
+    assert!(error.to_string().contains("it does not exist"), "{error}");
+}
+
+async fn an_added_nullable_column_is_accepted<DB: Engine>(db: &Fresh<DB>) {
+    let pool = db.prepared(1).await;
+    db.run("ALTER TABLE processed_messages ADD COLUMN tenant int")
+        .await;
+    db.run("ALTER TABLE processed_messages ADD COLUMN note text NOT NULL DEFAULT ''")
+        .await;
+    verify_schema(&pool).await.unwrap();
+    migrate(&pool).await.unwrap();
+    let double = Double::new();
+    let outcome = transact!(&pool, tx => Verify::record(tx, "1", &double))
+        .await
+        .unwrap();
+    assert_eq!(outcome, Outcome::Processed(()));
+}
+
+/// The plans that the connection has prepared still fit.
+async fn a_column_added_under_warm_connections_goes_unnoticed<DB: Engine>(db: &Fresh<DB>) {
+    let pool = db.prepared(1).await;
+    let double = Double::new();
+    let deliver = async |id: &str| {
+        transact!(&pool, tx => Verify::record(tx, id, &double))
+            .await
+            .unwrap()
+    };
+    for _ in 0..8 {
+        let _ = deliver("1").await;
+    }
+    db.run("ALTER TABLE processed_messages ADD COLUMN tenant int")
+        .await;
+    assert_eq!(deliver("1").await, Outcome::Duplicate);
+    assert_eq!(deliver("2").await, Outcome::Processed(()));
+    assert_eq!(deliver("2").await, Outcome::Duplicate);
+    // A failing handler's undo, too.
+    let outcome =
+        transact!(&pool, tx => Verify::deliver(tx, "3", async |_| Err(AppError::Refused))).await;
+    assert!(matches!(outcome, Err(AppError::Refused)), "{outcome:?}");
+    assert_eq!(deliver("3").await, Outcome::Processed(()));
+}
+
+#[idempotent(key(id), scope = "qualified", table = "idempotent_test_inbox.seen")]
+async fn on_servers<DB: Engine>(tx: &mut Transaction<'_, DB>, id: i64) -> Result<(), AppError> {
+    let _ = tx;
+    Ok(())
+}
+
+#[idempotent(key(id), scope = "qualified", table = "temp.seen")]
+async fn on_sqlite<DB: Engine>(tx: &mut Transaction<'_, DB>, id: i64) -> Result<(), AppError> {
+    let _ = tx;
+    Ok(())
+}
+
+async fn a_table_of_another_schema<DB: Engine>(db: &Fresh<DB>) {
+    let pool = db.pool(1).await;
+    match DB::KIND {
+        // SQLite: `temp`, which each connection has.
+        Kind::Sqlite => {
+            Table::named("temp.seen")
+                .unwrap()
+                .migrate(&pool)
+                .await
+                .unwrap();
+            assert_eq!(
+                transact!(&pool, tx => on_sqlite(tx, 1)).await.unwrap(),
+                Outcome::Processed(())
+            );
+            assert_eq!(
+                transact!(&pool, tx => on_sqlite(tx, 1)).await.unwrap(),
+                Outcome::Duplicate
+            );
+        }
+        Kind::MariaDb => {
+            // There a schema is a database, which a migration does not make.
+            db.run("CREATE DATABASE IF NOT EXISTS idempotent_test_inbox")
+                .await;
+            let table = Table::named("idempotent_test_inbox.seen").unwrap();
+            table.migrate(&pool).await.unwrap();
+            let first = transact!(&pool, tx => on_servers(tx, 1)).await.unwrap();
+            let second = transact!(&pool, tx => on_servers(tx, 1)).await.unwrap();
+            db.run("DROP DATABASE idempotent_test_inbox").await;
+            assert_eq!(
+                (first, second),
+                (Outcome::Processed(()), Outcome::Duplicate)
+            );
+        }
+        Kind::Postgres => {
+            let table = Table::named("idempotent_test_inbox.seen").unwrap();
+            table.migrate(&pool).await.unwrap();
+            table.migrate(&pool).await.unwrap();
+            assert_eq!(
+                transact!(&pool, tx => on_servers(tx, 1)).await.unwrap(),
+                Outcome::Processed(())
+            );
+            assert_eq!(
+                transact!(&pool, tx => on_servers(tx, 1)).await.unwrap(),
+                Outcome::Duplicate
+            );
+            assert_eq!(db.rows("idempotent_test_inbox.seen").await, 1);
+        }
+    }
+}
