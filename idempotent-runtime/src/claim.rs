@@ -12,7 +12,7 @@ use crate::error::{Cause, Error, Lost};
 use crate::handler::{Frame, Guard, Handler, HandlerResult};
 use crate::key::Key;
 use crate::outcome::Outcome;
-use crate::store::{Removal, Row, Store, Unproven};
+use crate::store::{Row, Store, Unproven};
 
 /// The claim of the message at hand, as `bind = claim` names it in a handler's
 /// body.
@@ -80,13 +80,14 @@ pub struct Claimed<'a, 'c, DB: Store> {
 #[derive(Debug)]
 enum Proof<DB: Store> {
     Mark(DB::Mark),
-    Savepoint(DB::Savepoint),
+    /// The mark is there once the claim is.
+    Savepoint(DB::Savepoint, Option<DB::Mark>),
     Settled,
 }
 
 impl<DB: Store> Drop for Claimed<'_, '_, DB> {
     fn drop(&mut self) {
-        if let Proof::Savepoint(savepoint) = &self.proof {
+        if let Proof::Savepoint(savepoint, _) = &self.proof {
             DB::cut(self.tx, savepoint);
         }
     }
@@ -178,20 +179,23 @@ async fn claim_under_savepoint<'a, 'c, DB: Store>(
         Err(error) => return Err(Error::about(key.scope(), key.text(), error)),
     };
     // From here on a cut rolls back to the savepoint.
-    let claimed = Claimed {
+    let mut claimed = Claimed {
         tx,
         handler,
         key,
-        proof: Proof::Savepoint(savepoint),
+        proof: Proof::Savepoint(savepoint, None),
     };
-    match DB::claim_under_savepoint(claimed.tx, row(handler, &claimed.key)).await {
-        Ok(true) => Ok(Some(claimed)),
-        Ok(false) => claimed.prove().await.map(|()| None),
+    match DB::claim(claimed.tx, row(handler, &claimed.key)).await {
+        Ok(Some(claim)) => {
+            if let Proof::Savepoint(_, mark) = &mut claimed.proof {
+                *mark = Some(claim);
+            }
+            Ok(Some(claimed))
+        }
+        Ok(None) => claimed.prove().await.map(|()| None),
         Err(error) => {
             let error = Error::about(handler.scope, claimed.key.text(), error);
-            // The handler has not run, so that nothing of ours is committed: a row
-            // that the undo finds is that of the consumer who won a deadlock.
-            let _ = claimed.undo().await;
+            claimed.undo().await?;
             Err(error)
         }
     }
@@ -202,35 +206,40 @@ impl<DB: Store> Claimed<'_, '_, DB> {
         let row = row(self.handler, &self.key);
         let proven = match &self.proof {
             Proof::Mark(mark) => DB::prove(self.tx, row, mark).await,
-            Proof::Savepoint(savepoint) => DB::release(self.tx, savepoint).await,
+            Proof::Savepoint(savepoint, _) => DB::release(self.tx, savepoint).await,
             Proof::Settled => Ok(()),
         };
         self.proof = Proof::Settled;
-        proven.map_err(|unproven| {
-            let cause = match unproven {
-                Unproven::Lost(lost) => Cause::from(lost),
-                Unproven::Failed(error) => Cause::from(error),
-            };
-            Error::about(self.handler.scope, self.key.text(), cause)
+        proven.map_err(|unproven| match unproven {
+            Unproven::Lost(lost) => self.error(lost),
+            Unproven::Failed(error) => self.error(error),
         })
     }
 
+    /// An error is that of a handler whose claim can no longer be undone.
     async fn undo(mut self) -> Result<(), Error> {
         let row = row(self.handler, &self.key);
-        let removal = match &self.proof {
-            Proof::Mark(mark) => DB::remove(self.tx, row, mark).await,
-            Proof::Savepoint(savepoint) => DB::roll_back(self.tx, row, savepoint).await,
-            Proof::Settled => Removal::Gone,
+        let (undone, mark) = match &self.proof {
+            Proof::Mark(mark) => (DB::remove(self.tx, row, mark).await, Some(mark)),
+            Proof::Savepoint(savepoint, mark) => {
+                (DB::roll_back(self.tx, savepoint).await, mark.as_ref())
+            }
+            Proof::Settled => (Ok(()), None),
+        };
+        let is_committed = match (undone, mark) {
+            (Err(Unproven::Lost(_)), Some(mark)) => DB::is_committed(self.tx, row, mark).await,
+            _ => false,
         };
         self.proof = Proof::Settled;
-        match removal {
-            Removal::Gone => Ok(()),
-            Removal::Committed => Err(Error::about(
-                self.handler.scope,
-                self.key.text(),
-                Lost::Ended,
-            )),
+        if is_committed {
+            Err(self.error(Lost::Ended))
+        } else {
+            Ok(())
         }
+    }
+
+    fn error(&self, cause: impl Into<Cause>) -> Error {
+        Error::about(self.handler.scope, self.key.text(), cause)
     }
 }
 

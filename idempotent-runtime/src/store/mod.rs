@@ -18,8 +18,10 @@
 //! alone is fooled by a deadlock whose error was swallowed and another
 //! consumer's commit.
 //!
-//! *Undo.* After an `Err`, `remove` takes the key away in the claiming
-//! transaction only. It never touches a row that another transaction wrote.
+//! *Undo.* After an `Err`, `remove` (or `roll_back`) takes the key away in the
+//! claiming transaction only. It never touches a row that another transaction
+//! wrote. Where the claiming transaction is gone, `is_committed` tells a handler
+//! that committed it from one that lost it to a deadlock.
 //!
 //! *Isolation.* On Postgres, READ COMMITTED gives `false` for a concurrent
 //! duplicate; REPEATABLE READ and SERIALIZABLE raise 40001, which is
@@ -80,7 +82,7 @@ impl<DB: Backend> Store for DB {}
 
 /// The seam between the handler's frame and one database.
 pub trait Backend: Database {
-    /// What `verify` remembers of a claim, to prove it later.
+    /// What is remembered of a claim, to prove it later and to know its row again.
     type Mark: Debug + Send + Sync;
     /// What `savepoint` remembers of the savepoint around claim and body.
     type Savepoint: Debug + Send + Sync;
@@ -103,18 +105,19 @@ pub trait Backend: Database {
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
         mark: &Self::Mark,
-    ) -> impl Future<Output = Removal> + Send;
+    ) -> impl Future<Output = Result<(), Unproven>> + Send;
+
+    /// Says, outside the claiming transaction, whether the very row that it wrote is committed.
+    fn is_committed(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+        mark: &Self::Mark,
+    ) -> impl Future<Output = bool> + Send;
 
     /// Sets a savepoint. If cut off, it leaves the caller's transaction whole.
     fn set_savepoint(
         tx: &mut Transaction<'_, Self>,
     ) -> impl Future<Output = Result<Self::Savepoint, sqlx::Error>> + Send;
-
-    /// Claims a key under a savepoint. `false`: it is claimed already.
-    fn claim_under_savepoint(
-        tx: &mut Transaction<'_, Self>,
-        row: Row<'_>,
-    ) -> impl Future<Output = Result<bool, sqlx::Error>> + Send;
 
     /// Releases the savepoint, which proves that the transaction is the one
     /// that set it, and not aborted.
@@ -126,9 +129,8 @@ pub trait Backend: Database {
     /// Rolls back to the savepoint: key and rows go.
     fn roll_back(
         tx: &mut Transaction<'_, Self>,
-        row: Row<'_>,
         savepoint: &Self::Savepoint,
-    ) -> impl Future<Output = Removal> + Send;
+    ) -> impl Future<Output = Result<(), Unproven>> + Send;
 
     /// Queues the roll-back to the savepoint, for a handler that was cut off.
     /// It runs before the next statement on the connection.
@@ -171,7 +173,7 @@ pub struct Row<'k> {
     pub(crate) key: &'k str,
 }
 
-/// Why a claim could not be proven.
+/// Why a claim could not be proven, or undone.
 #[derive(Debug)]
 pub enum Unproven {
     /// The transaction is another, or aborted.
@@ -180,24 +182,9 @@ pub enum Unproven {
     Failed(sqlx::Error),
 }
 
-/// What became of the key of a handler that failed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Removal {
-    /// It is gone, or goes when the caller rolls back.
-    Gone,
-    /// It is committed: the handler ended the transaction itself.
-    Committed,
-}
-
-impl Removal {
-    /// From a look for the key outside the transaction that claimed it.
-    fn of(exists: Result<bool, sqlx::Error>) -> Self {
-        if exists.unwrap_or(false) {
-            Self::Committed
-        } else {
-            Self::Gone
-        }
-    }
+/// `lost` recognises the errors that say that the claiming transaction is gone.
+fn unproven(error: sqlx::Error, lost: impl Fn(&sqlx::Error) -> Option<Lost>) -> Unproven {
+    lost(&error).map_or(Unproven::Failed(error), Unproven::Lost)
 }
 
 /// Puts the table into a statement. Table names are validated when made, so

@@ -6,25 +6,25 @@
 //! Scope and key need no quoting: their alphabets have no quote and no
 //! backslash. MySQL itself is untested.
 
-use sqlx::mysql::{MySql, MySqlConnection, MySqlDatabaseError};
-use sqlx::{AssertSqlSafe, Executor, Transaction, query, query_scalar, raw_sql};
+use sqlx::mysql::{MySql, MySqlConnection, MySqlDatabaseError, MySqlRow};
+use sqlx::{AssertSqlSafe, Executor, Row as _, Transaction, query, query_scalar, raw_sql};
 use sqlx_core::transaction::TransactionManager;
 
 use super::nested::{self, Depth};
 use super::savepoint::SavepointName;
-use super::{Backend, Removal, Row, Unproven, column, sql};
+use super::{Backend, Row, Unproven, column, sql, unproven};
 use crate::attempts::{Begin, Options};
 use crate::error::Lost;
 use crate::table::{Table, faults};
 
 const INSERT: &str = "INSERT INTO {table} (scope, `key`) VALUES ('{scope}', '{key}')";
+const WRITTEN: &str =
+    "SELECT CAST(processed_at AS char) FROM {table} WHERE scope = '{scope}' AND `key` = '{key}'";
 /// A locking read: a plain one at REPEATABLE READ does not see a row that was
 /// committed after the transaction's snapshot.
 const FIND: &str =
     "SELECT 1 FROM {table} WHERE scope = '{scope}' AND `key` = '{key}' LOCK IN SHARE MODE";
 const DELETE: &str = "DELETE FROM {table} WHERE scope = '{scope}' AND `key` = '{key}'";
-/// Not a locking read: it must not wait for another consumer of the message.
-const EXISTS: &str = "SELECT 1 FROM {table} WHERE scope = '{scope}' AND `key` = '{key}'";
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS {table} (
     scope varchar(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     `key` varchar(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -52,22 +52,25 @@ const DUPLICATE_ENTRY: u16 = 1062;
 const NO_SUCH_SAVEPOINT: u16 = 1305;
 
 impl Backend for MySql {
-    type Mark = SavepointName;
+    type Mark = Mark;
     type Savepoint = Depth;
 
     async fn claim(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
-    ) -> Result<Option<SavepointName>, sqlx::Error> {
-        let name = SavepointName::next();
-        let claim = raw_sql(statements(&format!("SAVEPOINT {name}; {INSERT}"), row))
-            .execute(&mut **tx)
-            .await;
-        let Err(error) = claim else {
-            return Ok(Some(name));
+    ) -> Result<Option<Mark>, sqlx::Error> {
+        let savepoint = SavepointName::next();
+        let claim = format!("SAVEPOINT {savepoint}; {INSERT}; {WRITTEN}");
+        let error = match fetch(tx, &claim, row).await {
+            Ok(Some(written)) => {
+                let written = written.try_get(0)?;
+                return Ok(Some(Mark { savepoint, written }));
+            }
+            Ok(None) => sqlx::Error::RowNotFound, // a trigger took it
+            Err(error) => error,
         };
-        let find = format!("RELEASE SAVEPOINT {name}; {FIND}");
-        if is_duplicate(&error) && finds(tx, &find, row).await? {
+        let find = format!("RELEASE SAVEPOINT {savepoint}; {FIND}");
+        if is_duplicate(&error) && fetch(tx, &find, row).await?.is_some() {
             Ok(None)
         } else {
             Err(error)
@@ -77,30 +80,35 @@ impl Backend for MySql {
     async fn prove(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
-        mark: &SavepointName,
+        mark: &Mark,
     ) -> Result<(), Unproven> {
-        match raw_sql(statements(&format!("RELEASE SAVEPOINT {mark}"), row))
-            .execute(&mut **tx)
+        let release = format!("RELEASE SAVEPOINT {}", mark.savepoint);
+        run(tx, &release, row)
             .await
-        {
-            Ok(_) => Ok(()),
-            Err(error) => Err(lost(&error).map_or(Unproven::Failed(error), Unproven::Lost)),
-        }
+            .map_err(|error| unproven(error, lost))
     }
 
-    async fn remove(tx: &mut Transaction<'_, Self>, row: Row<'_>, mark: &SavepointName) -> Removal {
+    async fn remove(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+        mark: &Mark,
+    ) -> Result<(), Unproven> {
         // Sent together: without the savepoint the delete is not reached, where
         // it could hit the row of another consumer.
-        match raw_sql(statements(
-            &format!("RELEASE SAVEPOINT {mark}; {DELETE}"),
-            row,
-        ))
-        .execute(&mut **tx)
-        .await
-        {
-            Err(error) if lost(&error).is_some() => Removal::of(finds(tx, EXISTS, row).await),
-            Ok(_) | Err(_) => Removal::Gone,
-        }
+        let remove = format!("RELEASE SAVEPOINT {}; {DELETE}", mark.savepoint);
+        run(tx, &remove, row)
+            .await
+            .map_err(|error| unproven(error, lost))
+    }
+
+    async fn is_committed(tx: &mut Transaction<'_, Self>, row: Row<'_>, mark: &Mark) -> bool {
+        // Not a locking read: it must not wait for another consumer of the message.
+        let written = fetch(tx, WRITTEN, row).await.ok().flatten();
+        written.is_some_and(|written| {
+            written
+                .try_get(0)
+                .is_ok_and(|written: String| written == mark.written)
+        })
     }
 
     async fn set_savepoint(tx: &mut Transaction<'_, Self>) -> Result<Depth, sqlx::Error> {
@@ -110,29 +118,12 @@ impl Backend for MySql {
         Ok(Depth::of(tx))
     }
 
-    async fn claim_under_savepoint(
-        tx: &mut Transaction<'_, Self>,
-        row: Row<'_>,
-    ) -> Result<bool, sqlx::Error> {
-        let Err(error) = raw_sql(statements(INSERT, row)).execute(&mut **tx).await else {
-            return Ok(true);
-        };
-        if is_duplicate(&error) && finds(tx, FIND, row).await? {
-            Ok(false)
-        } else {
-            Err(error)
-        }
-    }
-
     async fn release(tx: &mut Transaction<'_, Self>, savepoint: &Depth) -> Result<(), Unproven> {
         nested::release(tx, savepoint, lost).await
     }
 
-    async fn roll_back(tx: &mut Transaction<'_, Self>, row: Row<'_>, savepoint: &Depth) -> Removal {
-        match nested::roll_back(tx, savepoint).await {
-            Err(error) if lost(&error).is_some() => Removal::of(finds(tx, EXISTS, row).await),
-            Ok(()) | Err(_) => Removal::Gone,
-        }
+    async fn roll_back(tx: &mut Transaction<'_, Self>, savepoint: &Depth) -> Result<(), Unproven> {
+        nested::roll_back(tx, savepoint, lost).await
     }
 
     fn cut(tx: &mut Transaction<'_, Self>, savepoint: &Depth) {
@@ -217,15 +208,34 @@ impl Backend for MySql {
     }
 }
 
-async fn finds(
+/// The savepoint set with the claim, and when the row was written, as the
+/// database says: it tells the row from that of another consumer who claimed the
+/// key after a deadlock had rolled this transaction back.
+#[derive(Debug)]
+pub struct Mark {
+    savepoint: SavepointName,
+    written: String,
+}
+
+async fn fetch(
     tx: &mut Transaction<'_, MySql>,
     template: &str,
     row: Row<'_>,
-) -> Result<bool, sqlx::Error> {
-    Ok(raw_sql(statements(template, row))
+) -> Result<Option<MySqlRow>, sqlx::Error> {
+    raw_sql(statements(template, row))
         .fetch_optional(&mut **tx)
-        .await?
-        .is_some())
+        .await
+}
+
+async fn run(
+    tx: &mut Transaction<'_, MySql>,
+    template: &str,
+    row: Row<'_>,
+) -> Result<(), sqlx::Error> {
+    raw_sql(statements(template, row))
+        .execute(&mut **tx)
+        .await
+        .map(drop)
 }
 
 fn lost(error: &sqlx::Error) -> Option<Lost> {

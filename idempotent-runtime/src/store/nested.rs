@@ -8,7 +8,7 @@
 use sqlx::{Connection, Database, Transaction};
 use sqlx_core::transaction::TransactionManager;
 
-use super::Unproven;
+use super::{Unproven, unproven};
 use crate::error::Lost;
 
 /// The depth that sqlx counts inside the savepoint.
@@ -38,18 +38,19 @@ pub(super) async fn release<DB: Database>(
         return Ok(());
     };
     discard(tx, savepoint).await;
-    Err(lost(&error).map_or(Unproven::Failed(error), Unproven::Lost))
+    Err(unproven(error, lost))
 }
 
 /// Rolls back to the savepoint, unless that happened already.
 pub(super) async fn roll_back<DB: Database>(
     tx: &mut Transaction<'_, DB>,
     savepoint: &Depth,
-) -> Result<(), sqlx::Error> {
+    lost: impl Fn(&sqlx::Error) -> Option<Lost> + Send,
+) -> Result<(), Unproven> {
     while Depth::of(tx).0 >= savepoint.0 {
         if let Err(error) = DB::TransactionManager::rollback(tx).await {
             discard(tx, savepoint).await;
-            return Err(error);
+            return Err(unproven(error, lost));
         }
     }
     Ok(())

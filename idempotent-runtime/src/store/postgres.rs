@@ -8,7 +8,7 @@ use sqlx_core::transaction::TransactionManager;
 
 use super::forget::forget_if_dropped;
 use super::nested::{self, Depth};
-use super::{Backend, Removal, Row, Unproven, column, sql};
+use super::{Backend, Row, Unproven, column, sql, unproven};
 use crate::attempts::{Begin, Isolation, Options};
 use crate::error::Lost;
 use crate::table::{Table, faults};
@@ -22,7 +22,8 @@ const PROVE: &str = "SELECT pg_current_xact_id_if_assigned()::text || '/' || xmi
      FROM {table} WHERE scope = $1 AND key = $2";
 const REMOVE: &str = "DELETE FROM {table} WHERE scope = $1 AND key = $2 \
      AND pg_current_xact_id_if_assigned()::text || '/' || xmin::text = $3";
-const EXISTS: &str = "SELECT EXISTS (SELECT FROM {table} WHERE scope = $1 AND key = $2)";
+const COMMITTED: &str = "SELECT EXISTS (SELECT FROM {table} WHERE scope = $1 AND key = $2 \
+     AND xmin::text = split_part($3, '/', 2))";
 const CREATE: &str = r#"CREATE TABLE IF NOT EXISTS {table} (
     scope text COLLATE "C" NOT NULL,
     key text COLLATE "C" NOT NULL,
@@ -84,11 +85,15 @@ impl Backend for Postgres {
             Ok(Some(Some(proof))) if proof == *mark => Ok(()),
             Ok(Some(_)) => Err(Unproven::Lost(Lost::Ended)),
             Ok(None) => Err(Unproven::Lost(Lost::RolledBack)),
-            Err(error) => Err(lost(&error).map_or(Unproven::Failed(error), Unproven::Lost)),
+            Err(error) => Err(unproven(error, lost)),
         }
     }
 
-    async fn remove(tx: &mut Transaction<'_, Self>, row: Row<'_>, mark: &String) -> Removal {
+    async fn remove(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+        mark: &String,
+    ) -> Result<(), Unproven> {
         let removed = query(sql(REMOVE, row.table, '"'))
             .bind(row.scope)
             .bind(row.key)
@@ -96,11 +101,22 @@ impl Backend for Postgres {
             .execute(&mut **tx)
             .await;
         match removed {
-            // The claim's transaction has ended, and did not abort.
-            Ok(done) if done.rows_affected() == 0 => Removal::of(exists(tx, row).await),
-            // An error means an aborted transaction, which cannot commit anything.
-            Ok(_) | Err(_) => Removal::Gone,
+            Ok(done) if done.rows_affected() == 0 => Err(Unproven::Lost(Lost::Ended)),
+            Ok(_) => Ok(()),
+            // An aborted transaction, which cannot commit anything.
+            Err(error) => Err(Unproven::Failed(error)),
         }
+    }
+
+    async fn is_committed(tx: &mut Transaction<'_, Self>, row: Row<'_>, mark: &String) -> bool {
+        query_scalar(sql(COMMITTED, row.table, '"'))
+            .bind(row.scope)
+            .bind(row.key)
+            .bind(mark)
+            .fetch_one(&mut **tx)
+            .await
+            // The handler has begun another transaction, which is aborted by now: it ended ours.
+            .unwrap_or(true)
     }
 
     async fn set_savepoint(tx: &mut Transaction<'_, Self>) -> Result<Depth, sqlx::Error> {
@@ -113,26 +129,12 @@ impl Backend for Postgres {
         Ok(Depth::of(tx))
     }
 
-    async fn claim_under_savepoint(
-        tx: &mut Transaction<'_, Self>,
-        row: Row<'_>,
-    ) -> Result<bool, sqlx::Error> {
-        Ok(Self::claim(tx, row).await?.is_some())
-    }
-
     async fn release(tx: &mut Transaction<'_, Self>, savepoint: &Depth) -> Result<(), Unproven> {
         nested::release(tx, savepoint, lost).await
     }
 
-    async fn roll_back(
-        tx: &mut Transaction<'_, Self>,
-        _row: Row<'_>,
-        savepoint: &Depth,
-    ) -> Removal {
-        match nested::roll_back(tx, savepoint).await {
-            Err(error) if lost(&error).is_some() => Removal::Committed,
-            Ok(()) | Err(_) => Removal::Gone,
-        }
+    async fn roll_back(tx: &mut Transaction<'_, Self>, savepoint: &Depth) -> Result<(), Unproven> {
+        nested::roll_back(tx, savepoint, lost).await
     }
 
     fn cut(tx: &mut Transaction<'_, Self>, savepoint: &Depth) {
@@ -199,14 +201,6 @@ impl Backend for Postgres {
         let unique = query_scalar(UNIQUE).bind(&name).fetch_one(conn).await?;
         Ok(faults(&columns, unique))
     }
-}
-
-async fn exists(tx: &mut Transaction<'_, Postgres>, row: Row<'_>) -> Result<bool, sqlx::Error> {
-    query_scalar(sql(EXISTS, row.table, '"'))
-        .bind(row.scope)
-        .bind(row.key)
-        .fetch_one(&mut **tx)
-        .await
 }
 
 fn lost(error: &sqlx::Error) -> Option<Lost> {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A savepoint name that no other claim of this process has.
 #[derive(Debug)]
+#[allow(unreachable_pub, reason = "it is an associated type of a public trait")]
 pub struct SavepointName(u64);
 
 impl SavepointName {

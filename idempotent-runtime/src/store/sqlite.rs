@@ -7,20 +7,22 @@
 use std::pin::pin;
 use std::task::{Context, Waker};
 
-use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteError};
-use sqlx::{AssertSqlSafe, Database, Executor, Transaction, query, query_scalar, raw_sql};
+use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteError, SqliteRow};
+use sqlx::{
+    AssertSqlSafe, Database, Executor, Row as _, Transaction, query, query_scalar, raw_sql,
+};
 use sqlx_core::transaction::TransactionManager;
 
 use super::savepoint::SavepointName;
-use super::{Backend, Removal, Row, Unproven, column, sql};
+use super::{Backend, Row, Unproven, column, sql, unproven};
 use crate::attempts::{Begin, Options};
 use crate::error::Lost;
 use crate::table::{Table, faults};
 
 const INSERT: &str = "INSERT INTO {table} (scope, key) VALUES ('{scope}', '{key}') \
-     ON CONFLICT (scope, key) DO NOTHING RETURNING 1";
+     ON CONFLICT (scope, key) DO NOTHING RETURNING processed_at";
 const DELETE: &str = "DELETE FROM {table} WHERE scope = '{scope}' AND key = '{key}'";
-const EXISTS: &str = "SELECT 1 FROM {table} WHERE scope = '{scope}' AND key = '{key}'";
+const WRITTEN: &str = "SELECT processed_at FROM {table} WHERE scope = '{scope}' AND key = '{key}'";
 /// `julianday` counts days; 2440587.5 is 1970-01-01.
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS {table} (
     scope TEXT NOT NULL,
@@ -43,33 +45,48 @@ const UNIQUE: &str = "SELECT count(*) > 0 FROM pragma_index_list(?1, ?2) AS l WH
 const GENERIC_ERROR: &str = "1";
 
 impl Backend for Sqlite {
-    type Mark = SavepointName;
+    type Mark = Mark;
     type Savepoint = SavepointName;
 
     async fn claim(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
-    ) -> Result<Option<SavepointName>, sqlx::Error> {
-        let name = SavepointName::next();
-        if finds(tx, &format!("SAVEPOINT {name}; {INSERT}"), row).await? {
-            return Ok(Some(name));
+    ) -> Result<Option<Mark>, sqlx::Error> {
+        let savepoint = SavepointName::next();
+        let claim = format!("SAVEPOINT {savepoint}; {INSERT}");
+        if let Some(written) = fetch(tx, &claim, row).await? {
+            let written = written.try_get(0)?;
+            return Ok(Some(Mark { savepoint, written }));
         }
-        run(tx, &format!("RELEASE {name}"), row).await?;
+        run(tx, &format!("RELEASE {savepoint}"), row).await?;
         Ok(None)
     }
 
     async fn prove(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
-        mark: &SavepointName,
+        mark: &Mark,
     ) -> Result<(), Unproven> {
-        let release = run(tx, &format!("RELEASE {mark}"), row).await;
-        settle(tx, release).await.map_err(unproven)
+        let release = run(tx, &format!("RELEASE {}", mark.savepoint), row).await;
+        settle(tx, release).await
     }
 
-    async fn remove(tx: &mut Transaction<'_, Self>, row: Row<'_>, mark: &SavepointName) -> Removal {
-        let removed = run(tx, &format!("RELEASE {mark}; {DELETE}"), row).await;
-        removal(tx, row, removed).await
+    async fn remove(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+        mark: &Mark,
+    ) -> Result<(), Unproven> {
+        let remove = run(tx, &format!("RELEASE {}; {DELETE}", mark.savepoint), row).await;
+        settle(tx, remove).await
+    }
+
+    async fn is_committed(tx: &mut Transaction<'_, Self>, row: Row<'_>, mark: &Mark) -> bool {
+        let written = fetch(tx, WRITTEN, row).await.ok().flatten();
+        written.is_some_and(|written| {
+            written
+                .try_get(0)
+                .is_ok_and(|written: i64| written == mark.written)
+        })
     }
 
     async fn set_savepoint(tx: &mut Transaction<'_, Self>) -> Result<SavepointName, sqlx::Error> {
@@ -80,34 +97,22 @@ impl Backend for Sqlite {
         Ok(name)
     }
 
-    async fn claim_under_savepoint(
-        tx: &mut Transaction<'_, Self>,
-        row: Row<'_>,
-    ) -> Result<bool, sqlx::Error> {
-        finds(tx, INSERT, row).await
-    }
-
     async fn release(
         tx: &mut Transaction<'_, Self>,
         savepoint: &SavepointName,
     ) -> Result<(), Unproven> {
-        let release = raw_sql(AssertSqlSafe(format!("RELEASE {savepoint}")));
-        let release = release.execute(&mut **tx).await.map(drop);
-        settle(tx, release).await.map_err(unproven)
+        let release = AssertSqlSafe(format!("RELEASE {savepoint}"));
+        let release = raw_sql(release).execute(&mut **tx).await.map(drop);
+        settle(tx, release).await
     }
 
     async fn roll_back(
         tx: &mut Transaction<'_, Self>,
-        row: Row<'_>,
         savepoint: &SavepointName,
-    ) -> Removal {
-        let rolled_back = run(
-            tx,
-            &format!("ROLLBACK TO {savepoint}; RELEASE {savepoint}"),
-            row,
-        )
-        .await;
-        removal(tx, row, rolled_back).await
+    ) -> Result<(), Unproven> {
+        let undo = AssertSqlSafe(format!("ROLLBACK TO {savepoint}; RELEASE {savepoint}"));
+        let undo = raw_sql(undo).execute(&mut **tx).await.map(drop);
+        settle(tx, undo).await
     }
 
     fn cut(tx: &mut Transaction<'_, Self>, savepoint: &SavepointName) {
@@ -167,15 +172,22 @@ impl Backend for Sqlite {
     }
 }
 
-async fn finds(
+/// The savepoint set with the claim, and when the row was written, as the
+/// database says.
+#[derive(Debug)]
+pub struct Mark {
+    savepoint: SavepointName,
+    written: i64,
+}
+
+async fn fetch(
     tx: &mut Transaction<'_, Sqlite>,
     template: &str,
     row: Row<'_>,
-) -> Result<bool, sqlx::Error> {
-    Ok(raw_sql(statements(template, row))
+) -> Result<Option<SqliteRow>, sqlx::Error> {
+    raw_sql(statements(template, row))
         .fetch_optional(&mut **tx)
-        .await?
-        .is_some())
+        .await
 }
 
 async fn run(
@@ -192,33 +204,21 @@ async fn run(
 /// After a handler that ended the transaction itself, opens one again, for the
 /// caller to roll back: sqlx counts it as open, and a roll-back that fails on
 /// SQLite would leave the connection unusable in its pool.
-async fn settle<T: Send>(
+async fn settle(
     tx: &mut Transaction<'_, Sqlite>,
-    result: Result<T, sqlx::Error>,
-) -> Result<T, sqlx::Error> {
+    result: Result<(), sqlx::Error>,
+) -> Result<(), Unproven> {
+    let Err(error) = result else {
+        return Ok(());
+    };
     // A nested `begin` of the handler's, dropped before it was done, can make sqlx
     // roll back all of it: then nobody would end what is opened here.
     let is_counted = <Sqlite as Database>::TransactionManager::get_transaction_depth(tx) > 0;
-    if is_counted && result.as_ref().is_err_and(|error| lost(error).is_some()) {
+    if is_counted && lost(&error).is_some() {
         // Where the transaction is still open, this fails, and all is well.
         let _ = tx.execute("BEGIN").await;
     }
-    result
-}
-
-async fn removal(
-    tx: &mut Transaction<'_, Sqlite>,
-    row: Row<'_>,
-    undone: Result<(), sqlx::Error>,
-) -> Removal {
-    match settle(tx, undone).await {
-        Err(error) if lost(&error).is_some() => Removal::of(finds(tx, EXISTS, row).await),
-        Ok(()) | Err(_) => Removal::Gone,
-    }
-}
-
-fn unproven(error: sqlx::Error) -> Unproven {
-    lost(&error).map_or(Unproven::Failed(error), Unproven::Lost)
+    Err(unproven(error, lost))
 }
 
 fn lost(error: &sqlx::Error) -> Option<Lost> {

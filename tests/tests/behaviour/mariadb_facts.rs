@@ -17,20 +17,8 @@ on_mariadb!(
     a_delete_after_a_deadlock_commits_and_takes_another_consumers_row,
     ddl_commits,
     statements_sent_together_stop_at_the_first_error,
+    a_deadlock_that_the_handler_returns_is_its_own_error_though_another_consumer_was_faster,
 );
-
-mod known_faults {
-    /// The undo takes the other consumer's row for one that the handler has
-    /// committed itself.
-    #[test]
-    #[ignore = "known fault: a deadlock that the handler returns is reported as a lost transaction if another \
-                consumer was faster, so that `transact!` does not retry it"]
-    fn a_deadlock_that_the_handler_returns_is_its_own_error_though_another_consumer_was_faster() {
-        idempotent_tests::in_fresh_database::<sqlx::MySql>(
-            super::a_deadlock_that_the_handler_returns_is_its_own_error_though_another_consumer_was_faster,
-        );
-    }
-}
 
 const CLAIM: &str = "INSERT INTO processed_messages (scope, `key`) VALUES ('facts', '1')";
 

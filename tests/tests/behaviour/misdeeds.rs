@@ -25,10 +25,13 @@ enum Misdeed {
     CutOff,
     CutOffThenCommit,
     ErrThenCommit,
+    OwnCommitThenErr,
+    OwnCommitAndBeginThenErr,
+    OwnRollbackThenErr,
 }
 
 impl Misdeed {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 15] = [
         Self::SwallowedError,
         Self::OwnCommit,
         Self::OwnCommitAndBegin,
@@ -41,6 +44,9 @@ impl Misdeed {
         Self::CutOff,
         Self::CutOffThenCommit,
         Self::ErrThenCommit,
+        Self::OwnCommitThenErr,
+        Self::OwnCommitAndBeginThenErr,
+        Self::OwnRollbackThenErr,
     ];
 }
 
@@ -59,6 +65,9 @@ impl Display for Misdeed {
             Self::CutOff => "is cut off",
             Self::CutOffThenCommit => "is cut off, and the caller commits",
             Self::ErrThenCommit => "returns `Err`, and the caller commits",
+            Self::OwnCommitThenErr => "commits, then returns `Err`",
+            Self::OwnCommitAndBeginThenErr => "commits and begins, then returns `Err`",
+            Self::OwnRollbackThenErr => "rolls back, then returns `Err`",
         })
     }
 }
@@ -109,6 +118,9 @@ fn expected<G: Guarded>(misdeed: Misdeed, kind: Kind) -> Option<(Got, i64, i64)>
         (Misdeed::CutOffThenCommit, _) => (Got::Nothing, 1, 1),
         (Misdeed::ErrThenCommit, _) if is_savepoint => (Got::OwnError, 0, 0),
         (Misdeed::ErrThenCommit, _) => (Got::OwnError, 0, 1),
+        // A redelivery would find the key, and never run what is missing.
+        (Misdeed::OwnCommitThenErr | Misdeed::OwnCommitAndBeginThenErr, _) => (Got::Lost, 1, 1),
+        (Misdeed::OwnRollbackThenErr, _) => (Got::OwnError, 0, 0),
     })
 }
 
@@ -231,6 +243,19 @@ async fn misbehave<DB: Engine>(
             std::future::pending::<()>().await;
         }
         Misdeed::ErrThenCommit => return Err(AppError::Refused),
+        Misdeed::OwnCommitThenErr => {
+            DB::run(tx, "COMMIT").await?;
+            return Err(AppError::Refused);
+        }
+        Misdeed::OwnCommitAndBeginThenErr => {
+            DB::run(tx, "COMMIT").await?;
+            DB::run(tx, "BEGIN").await?;
+            return Err(AppError::Refused);
+        }
+        Misdeed::OwnRollbackThenErr => {
+            DB::run(tx, "ROLLBACK").await?;
+            return Err(AppError::Refused);
+        }
         Misdeed::SwallowedDeadlock => {}
     }
     Ok(())
