@@ -6,6 +6,7 @@
 )]
 
 use sqlx::Transaction;
+use sqlx_core::transaction::TransactionManager;
 use uuid::Uuid;
 
 use crate::error::{Cause, Error, Lost};
@@ -147,6 +148,9 @@ async fn try_claim<'a, 'c, DB: Store>(
     key: Key,
 ) -> Result<Option<Claimed<'a, 'c, DB>>, Error> {
     handler.check_scope()?;
+    if DB::TransactionManager::get_transaction_depth(tx) == 0 {
+        return Err(Error::about(key.scope(), key.text(), Lost::NotOpen));
+    }
     if let Some(part) = key.missing() {
         return Err(Error::about(
             key.scope(),
@@ -163,7 +167,7 @@ async fn try_claim<'a, 'c, DB: Store>(
                 proof: Proof::Mark(mark),
             })),
             Ok(None) => Ok(None),
-            Err(error) => Err(Error::about(key.scope(), key.text(), error)),
+            Err(unproven) => Err(Error::about(key.scope(), key.text(), unproven)),
         },
         Guard::Savepoint => claim_under_savepoint(tx, handler, key).await,
     }
@@ -192,9 +196,10 @@ async fn claim_under_savepoint<'a, 'c, DB: Store>(
             }
             Ok(Some(claimed))
         }
-        Ok(None) => claimed.prove().await.map(|()| None),
-        Err(error) => {
-            let error = Error::about(handler.scope, claimed.key.text(), error);
+        // Nothing of it is to stay: dropped, it rolls back an empty savepoint.
+        Ok(None) => Ok(None),
+        Err(unproven) => {
+            let error = Error::about(handler.scope, claimed.key.text(), unproven);
             claimed.undo().await?;
             Err(error)
         }
@@ -206,14 +211,13 @@ impl<DB: Store> Claimed<'_, '_, DB> {
         let row = row(self.handler, &self.key);
         let proven = match &self.proof {
             Proof::Mark(mark) => DB::prove(self.tx, row, mark).await,
-            Proof::Savepoint(savepoint, _) => DB::release(self.tx, savepoint).await,
-            Proof::Settled => Ok(()),
+            Proof::Savepoint(savepoint, Some(mark)) => {
+                DB::release(self.tx, row, savepoint, mark).await
+            }
+            Proof::Savepoint(_, None) | Proof::Settled => Err(Unproven::Lost(Lost::NotOpen)),
         };
         self.proof = Proof::Settled;
-        proven.map_err(|unproven| match unproven {
-            Unproven::Lost(lost) => self.error(lost),
-            Unproven::Failed(error) => self.error(error),
-        })
+        proven.map_err(|unproven| self.error(unproven))
     }
 
     /// An error is that of a handler whose claim can no longer be undone.
@@ -226,16 +230,18 @@ impl<DB: Store> Claimed<'_, '_, DB> {
             }
             Proof::Settled => (Ok(()), None),
         };
-        let is_committed = match (undone, mark) {
-            (Err(Unproven::Lost(_)), Some(mark)) => DB::is_committed(self.tx, row, mark).await,
-            _ => false,
+        let stays = match (undone, mark) {
+            (Err(Unproven::Lost(_)), Some(mark)) => DB::is_committed(self.tx, row, mark)
+                .await
+                .then_some(Unproven::Lost(Lost::Ended)),
+            // A privilege is missing, say. Without an answer the transaction is gone too.
+            (Err(Unproven::Failed(error)), Some(_)) if error.as_database_error().is_some() => {
+                Some(Unproven::Failed(error))
+            }
+            _ => None,
         };
         self.proof = Proof::Settled;
-        if is_committed {
-            Err(self.error(Lost::Ended))
-        } else {
-            Ok(())
-        }
+        stays.map_or(Ok(()), |unproven| Err(self.error(unproven)))
     }
 
     fn error(&self, cause: impl Into<Cause>) -> Error {

@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::fmt::{self, Display, Formatter};
 
 use crate::disposition;
+use crate::store::Unproven;
 
 /// What can go wrong around a handler.
 ///
@@ -50,6 +51,8 @@ pub(crate) enum Cause {
 /// How the transaction that claimed the key was lost.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Lost {
+    /// There was none to claim the key in.
+    NotOpen,
     /// A statement failed and its error was swallowed.
     Aborted,
     /// The handler ended the transaction itself.
@@ -78,6 +81,33 @@ impl Error {
             subject,
             cause: cause.into(),
         }))
+    }
+
+    /// Finds ours in the chain of sources of a handler's error: in `sqlx::Error`,
+    /// `anyhow::Error` (pass `&*error`), boxed errors, and enums that keep it as a
+    /// source. An enum that hides it (`#[error(transparent)]`) has it in a variant.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use idempotent_runtime::Error;
+    ///
+    /// fn needs_an_alert(error: &sqlx::Error) -> bool {
+    ///     Error::find(error).is_some_and(Error::is_transaction_lost)
+    /// }
+    ///
+    /// assert!(!needs_an_alert(&sqlx::Error::PoolTimedOut));
+    /// ```
+    #[must_use]
+    pub fn find<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e Self> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(found) = error.downcast_ref() {
+                return Some(found);
+            }
+            next = error.source();
+        }
+        None
     }
 
     pub(crate) const fn cause(&self) -> &Cause {
@@ -133,6 +163,9 @@ impl Display for Error {
         match &self.0.cause {
             Cause::Sqlx(error) => error.fmt(f),
             Cause::MissingKey { part } => write!(f, "the message has no key: `{part}` is empty"),
+            Cause::TransactionLost(Lost::NotOpen) => {
+                f.write_str("there is no transaction to claim the key in")
+            }
             Cause::TransactionLost(_) => f.write_str(
                 "the transaction that claimed the key was lost before the handler returned",
             ),
@@ -172,6 +205,10 @@ impl Display for Cause {
                  or mark the part `nullable(…)`",
             ),
             Self::TransactionLost(lost) => f.write_str(match lost {
+                Lost::NotOpen => {
+                    "it has ended: a statement committed it, a deadlock rolled it back, or sqlx did, \
+                     for a nested `begin` that was dropped before it was done"
+                }
                 Lost::Aborted => {
                     "a statement failed and its error was swallowed: the database would answer COMMIT with ROLLBACK"
                 }
@@ -207,6 +244,15 @@ impl From<sqlx::Error> for Cause {
     }
 }
 
+impl From<Unproven> for Cause {
+    fn from(unproven: Unproven) -> Self {
+        match unproven {
+            Unproven::Lost(lost) => Self::TransactionLost(lost),
+            Unproven::Failed(error) => Self::Sqlx(error),
+        }
+    }
+}
+
 impl From<Lost> for Cause {
     fn from(lost: Lost) -> Self {
         Self::TransactionLost(lost)
@@ -215,7 +261,13 @@ impl From<Lost> for Cause {
 
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
-        Self::new(error)
+        match error {
+            sqlx::Error::AnyDriverError(inner) => match inner.downcast() {
+                Ok(ours) => *ours,
+                Err(other) => Self::new(sqlx::Error::AnyDriverError(other)),
+            },
+            error => Self::new(error),
+        }
     }
 }
 

@@ -126,7 +126,7 @@ pub mod __private {
     };
     pub use crate::retry::{Probe, ViaDeref, ViaDerefSync, ViaError, ViaNothing};
     pub use crate::transact::{
-        Lease, Run, Settled, after_begin, after_commit, after_handler, begin, commit, lease,
+        Lease, Run, Settled, after_begin, after_commit, after_error, begin, commit, lease,
         release, release_after, roll_back, run, settled,
     };
 }

@@ -74,7 +74,9 @@ impl Table {
     /// Dropped before the end, it leaves the whole table or none.
     pub async fn migrate<DB: Store>(&self, pool: &Pool<DB>) -> Result<(), Error> {
         let mut conn = pool.acquire().await?;
-        DB::create(&mut conn, self).await?;
+        if DB::inspect(&mut conn, self).await?.is_none() {
+            DB::create(&mut conn, self).await?;
+        }
         self.check::<DB>(&mut conn).await
     }
 
@@ -93,8 +95,9 @@ impl Table {
         self.check::<DB>(&mut *pool.acquire().await?).await
     }
 
-    /// Returns the statements that [`migrate`](Self::migrate) runs, each ended
-    /// by a semicolon, for people who run their own migrations.
+    /// Returns the statements that make the table, each ended by a semicolon, for
+    /// people who run their own migrations. On Postgres they make the schema too,
+    /// if one is named.
     ///
     /// # Examples
     ///
@@ -110,7 +113,11 @@ impl Table {
     }
 
     async fn check<DB: Store>(&self, conn: &mut DB::Connection) -> Result<(), Error> {
-        let faults = DB::inspect(conn, self).await?;
+        let Some(faults) = DB::inspect(conn, self).await? else {
+            return Err(Error::new(Cause::Table(format!(
+                "table `{self}` does not exist: run `migrate`, or the statements of `schema_sql`"
+            ))));
+        };
         if faults.is_empty() {
             return Ok(());
         }
@@ -192,8 +199,8 @@ pub fn schema_sql<DB: Store>() -> String {
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) kind: String,
-    /// Holds text or bytes, and gives back what was put in.
-    pub(crate) is_text: bool,
+    /// Its type holds what is put in, and gives it back unchanged.
+    pub(crate) fits: bool,
     pub(crate) absence: Absence,
     /// Compares bytes, not letters.
     pub(crate) is_exact: bool,
@@ -217,27 +224,29 @@ const OURS: [&str; 6] = [
 ];
 
 /// Says everything that is wrong with a table of these columns.
-pub(crate) fn faults(columns: &[Column], has_unique_key: bool) -> Vec<String> {
-    if columns.is_empty() {
-        return vec!["it does not exist".to_owned()];
-    }
+pub(crate) fn faults(
+    columns: &[Column],
+    has_unique_key: bool,
+    is_ordinary: bool,
+    is_rewritten: bool,
+) -> Vec<String> {
     let mut faults = Vec::new();
+    if !is_ordinary {
+        faults.push("it is not an ordinary table with transactions".to_owned());
+    }
+    if is_rewritten {
+        faults.push("a trigger or rule may change what is inserted".to_owned());
+    }
     for name in OURS {
         match columns.iter().find(|column| column.name == name) {
             None => faults.push(format!("it has no column `{name}`")),
-            Some(column) if matches!(name, "scope" | "key") => faults.extend(key_faults(column)),
-            Some(_) => {}
+            Some(column) => faults.extend(column.faults()),
         }
     }
-    for column in columns
-        .iter()
-        .filter(|column| !matches!(&*column.name, "scope" | "key"))
-    {
+    for column in columns.iter().filter(|column| !column.is_key()) {
         if column.absence == Absence::Refused {
-            faults.push(format!(
-                "its column `{}` is NOT NULL without a default",
-                column.name
-            ));
+            let name = &column.name;
+            faults.push(format!("its column `{name}` is NOT NULL without a default"));
         }
     }
     if !has_unique_key {
@@ -246,29 +255,26 @@ pub(crate) fn faults(columns: &[Column], has_unique_key: bool) -> Vec<String> {
     faults
 }
 
-fn key_faults(column: &Column) -> Vec<String> {
-    let Column {
-        name,
-        kind,
-        is_text,
-        absence,
-        is_exact,
-        ..
-    } = column;
-    let mut faults = Vec::new();
-    if !is_text {
-        faults.push(format!(
-            "its column `{name}` has type {kind}, which does not keep text as it is"
-        ));
-    } else if !is_exact {
-        faults.push(format!(
-            "its column `{name}` has a collation for which different keys are equal"
-        ));
+impl Column {
+    fn is_key(&self) -> bool {
+        matches!(&*self.name, "scope" | "key")
     }
-    if *absence == Absence::Null {
-        faults.push(format!("its column `{name}` may be NULL"));
+
+    fn faults(&self) -> Vec<String> {
+        let Self { name, kind, .. } = self;
+        let mut faults = Vec::new();
+        if !self.fits {
+            faults.push(format!("its column `{name}` has type {kind}"));
+        } else if self.is_key() && !self.is_exact {
+            faults.push(format!(
+                "its column `{name}` has a collation for which different keys are equal"
+            ));
+        }
+        if self.absence == Absence::Null && (self.is_key() || name == "processed_at") {
+            faults.push(format!("its column `{name}` may be NULL"));
+        }
+        faults
     }
-    faults
 }
 
 /// `name` or `schema.name`, each `[a-z_][a-z0-9_]{0,62}`.

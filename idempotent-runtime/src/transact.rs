@@ -38,11 +38,16 @@ use crate::store::Store;
 /// Serialization failures, deadlocks, lock timeouts, a database that stops or
 /// starts, a cut connection; found by code, in the whole chain of sources of
 /// the handler's error: thiserror enums, `anyhow::Error`, boxed errors and
-/// generic `E: Error` alike. Pauses double from 10 ms to 1 s, with jitter. A
+/// generic `E: Error` alike. An `io::Error` that says that a connection was
+/// cut counts too, also if it was not the database's. Pauses double from 10 ms to 1 s, with jitter. A
 /// transaction that was lost ([`is_transaction_lost`]) is not retried.
 ///
 /// If the answer to COMMIT is lost, the attempt starts again from the claim:
 /// finding the key there is success, reported as `Duplicate`.
+///
+/// Where you begin and commit by hand, do as it does: after an error that may be
+/// retried the transaction may be gone (on MariaDB a deadlock rolls back all of
+/// it), so roll back, never commit.
 ///
 /// The expressions run once per attempt, so that they borrow what they need; a
 /// value moved into them is E0382 at that very token. `once:` runs them once.
@@ -112,6 +117,9 @@ macro_rules! __transact {
                 let mut lease = match $crate::__private::lease(&mut run).await {
                     ::core::result::Result::Ok(lease) => lease,
                     ::core::result::Result::Err(error) => {
+                        if $crate::__private::after_error(&mut run, $crate::Error::is_retryable(&error)) {
+                            continue;
+                        }
                         break ::core::result::Result::Err(::core::convert::From::from(error));
                     }
                 };
@@ -147,10 +155,13 @@ macro_rules! __transact {
             }
         }
     };
-    (@handlers $transaction:ident, $tx:ident, [$handler:expr]) => {{
-        let $tx = &mut $transaction;
-        $crate::__private::settled($handler.await)
-    }};
+    // In a labelled block a `continue` or `break` of the user's cannot reach the loop.
+    (@handlers $transaction:ident, $tx:ident, [$handler:expr]) => {
+        'handler: {
+            let $tx = &mut $transaction;
+            break 'handler $crate::__private::settled($handler.await);
+        }
+    };
     (@handlers $transaction:ident, $tx:ident, [$($handler:expr),+]) => {
         'handlers: {
             ::core::result::Result::Ok(($(
@@ -175,7 +186,7 @@ macro_rules! __transact {
     };
     (@after_handler retry, $run:ident, $error:ident) => {
         let retryable = $crate::__is_retryable!(&$error);
-        if !$crate::__private::after_handler(&mut $run, retryable) {
+        if !$crate::__private::after_error(&mut $run, retryable) {
             break ::core::result::Result::Err($error);
         }
     };
@@ -259,7 +270,8 @@ pub async fn begin<DB: Store>(lease: &mut Lease<DB>) -> Result<Transaction<'_, D
     let begun = lease.conn.begin_with(statement).await;
     // What must be put back makes the session unsure until it is; and of several
     // statements that failed, some may have run. A busy SQLite ran none.
-    lease.unsure = lease.begin.restore.is_some()
+    lease.unsure = DB::CLOSE_IF_CUT
+        || lease.begin.restore.is_some()
         || begun
             .as_ref()
             .is_err_and(|error| !disposition::is_contention(error));
@@ -305,9 +317,11 @@ pub async fn roll_back<DB: Store>(transaction: Transaction<'_, DB>) -> Result<()
 
 /// Puts the session back as it was, and returns the connection to the pool.
 pub async fn release<DB: Store>(mut lease: Lease<DB>) {
-    if let Some(statement) = lease.begin.restore.take() {
-        lease.unsure = DB::restore(&mut lease.conn, statement).await.is_err();
-    }
+    let restored = match lease.begin.restore.take() {
+        Some(statement) => DB::restore(&mut lease.conn, statement).await,
+        None => Ok(()),
+    };
+    lease.unsure = restored.is_err();
 }
 
 /// The same, unless the roll-back failed: then nobody knows what the session is
@@ -320,8 +334,8 @@ pub async fn release_after<DB: Store>(mut lease: Lease<DB>, rolled_back: Result<
     }
 }
 
-/// Decides whether to try again after a handler's error.
-pub fn after_handler<DB: Store>(run: &mut Run<'_, DB>, is_retryable: bool) -> bool {
+/// Decides whether to try again after an error before the transaction, or in it.
+pub fn after_error<DB: Store>(run: &mut Run<'_, DB>, is_retryable: bool) -> bool {
     is_retryable && run.may_retry()
 }
 

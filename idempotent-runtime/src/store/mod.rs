@@ -11,6 +11,9 @@
 //! returned only for a key that is committed, or that this transaction claimed
 //! before. Every doubt is an error.
 //!
+//! A key is claimed in a transaction or not at all: where it would be committed
+//! by itself, the claim is an error.
+//!
 //! *Proof.* After the body, `prove` (or `release`, under a savepoint) succeeds
 //! only in the transaction that claimed, and only if that can still commit.
 //! On Postgres that is the transaction id, read together with the key's row;
@@ -82,6 +85,10 @@ impl<DB: Backend> Store for DB {}
 
 /// The seam between the handler's frame and one database.
 pub trait Backend: Database {
+    /// Whether a connection on which a statement was cut off is of no more use:
+    /// sqlx-mysql 0.9.0 loses count of the answers if that was being prepared.
+    const CLOSE_IF_CUT: bool;
+
     /// What is remembered of a claim, to prove it later and to know its row again.
     type Mark: Debug + Send + Sync;
     /// What `savepoint` remembers of the savepoint around claim and body.
@@ -91,7 +98,7 @@ pub trait Backend: Database {
     fn claim(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
-    ) -> impl Future<Output = Result<Option<Self::Mark>, sqlx::Error>> + Send;
+    ) -> impl Future<Output = Result<Option<Self::Mark>, Unproven>> + Send;
 
     /// Proves that the transaction is the one that claimed, and not aborted.
     fn prove(
@@ -114,16 +121,19 @@ pub trait Backend: Database {
         mark: &Self::Mark,
     ) -> impl Future<Output = bool> + Send;
 
-    /// Sets a savepoint. If cut off, it leaves the caller's transaction whole.
+    /// Sets a savepoint. If it fails or is cut off, it leaves the caller's
+    /// transaction as it was.
     fn set_savepoint(
         tx: &mut Transaction<'_, Self>,
     ) -> impl Future<Output = Result<Self::Savepoint, sqlx::Error>> + Send;
 
-    /// Releases the savepoint, which proves that the transaction is the one
-    /// that set it, and not aborted.
+    /// Proves as `prove` does, and ends the savepoint; its work stays. If cut
+    /// off, followed by `cut`, its work is there as a whole or not at all.
     fn release(
         tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
         savepoint: &Self::Savepoint,
+        mark: &Self::Mark,
     ) -> impl Future<Output = Result<(), Unproven>> + Send;
 
     /// Rolls back to the savepoint: key and rows go.
@@ -158,11 +168,11 @@ pub trait Backend: Database {
         table: &Table,
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
-    /// Says what is wrong with the table, if anything is.
+    /// Says what is wrong with the table. `None`: it does not exist.
     fn inspect(
         conn: &mut Self::Connection,
         table: &Table,
-    ) -> impl Future<Output = Result<Vec<String>, sqlx::Error>> + Send;
+    ) -> impl Future<Output = Result<Option<Vec<String>>, sqlx::Error>> + Send;
 }
 
 /// One row of the table: whose key it is.
@@ -173,13 +183,19 @@ pub struct Row<'k> {
     pub(crate) key: &'k str,
 }
 
-/// Why a claim could not be proven, or undone.
+/// Why a key could not be claimed, or a claim not be proven or undone.
 #[derive(Debug)]
 pub enum Unproven {
     /// The transaction is another, or aborted.
     Lost(Lost),
     /// The database did not say.
     Failed(sqlx::Error),
+}
+
+impl From<sqlx::Error> for Unproven {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// `lost` recognises the errors that say that the claiming transaction is gone.
@@ -204,7 +220,7 @@ where
     Ok(Column {
         name: row.try_get(0)?,
         kind: row.try_get(1)?,
-        is_text: row.try_get(2)?,
+        fits: row.try_get(2)?,
         absence: match (is_required, has_default) {
             (false, _) => Absence::Null,
             (true, true) => Absence::Default,

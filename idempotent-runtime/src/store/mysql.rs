@@ -7,7 +7,9 @@
 //! backslash. MySQL itself is untested.
 
 use sqlx::mysql::{MySql, MySqlConnection, MySqlDatabaseError, MySqlRow};
-use sqlx::{AssertSqlSafe, Executor, Row as _, Transaction, query, query_scalar, raw_sql};
+use sqlx::{
+    AssertSqlSafe, Executor, Row as _, Transaction, query, query_as, query_scalar, raw_sql,
+};
 use sqlx_core::transaction::TransactionManager;
 
 use super::nested::{self, Depth};
@@ -34,9 +36,12 @@ const CREATE: &str = "CREATE TABLE IF NOT EXISTS {table} (
     result longblob,
     PRIMARY KEY (scope, `key`)
 ) ENGINE = InnoDB";
-const COLUMNS: &str = "SELECT column_name, column_type, data_type IN ('char', 'varchar', 'binary', 'varbinary') \
-     AND character_maximum_length >= IF(column_name = 'scope', 128, 255), \
-     is_nullable = 'NO', column_default IS NOT NULL OR extra <> '', \
+const COLUMNS: &str = "SELECT column_name, column_type, CASE \
+     WHEN column_name IN ('scope', 'key') THEN data_type IN ('char', 'varchar', 'varbinary') \
+     AND character_maximum_length >= IF(column_name = 'scope', 128, 255) \
+     WHEN column_name IN ('processed_at', 'expires_at') THEN data_type IN ('datetime', 'timestamp') \
+     WHEN column_name IN ('fingerprint', 'result') THEN data_type LIKE '%blob' OR data_type = 'varbinary' \
+     ELSE true END, is_nullable = 'NO', column_default IS NOT NULL OR extra <> '', \
      collation_name IS NULL OR collation_name LIKE '%\\_bin' \
      FROM information_schema.columns WHERE table_schema = coalesce(?, database()) AND table_name = ? \
      ORDER BY ordinal_position";
@@ -44,37 +49,40 @@ const UNIQUE: &str = "SELECT count(*) > 0 FROM (SELECT index_name FROM informati
      WHERE table_schema = coalesce(?, database()) AND table_name = ? AND non_unique = 0 \
      GROUP BY index_name HAVING count(*) = 2 AND sum(column_name IN ('scope', 'key')) = 2 \
      AND max(sub_part) IS NULL) AS found";
-const ENGINE: &str = "SELECT engine FROM information_schema.tables \
-     WHERE table_schema = coalesce(?, database()) AND table_name = ?";
+const RELATION: &str = "SELECT t.table_type = 'BASE TABLE' AND t.engine = 'InnoDB', EXISTS (SELECT 1 \
+     FROM information_schema.triggers AS g WHERE g.event_object_schema = t.table_schema \
+     AND g.event_object_table = t.table_name AND g.event_manipulation = 'INSERT' AND g.action_timing = 'BEFORE') \
+     FROM information_schema.tables AS t WHERE t.table_schema = coalesce(?, database()) AND t.table_name = ?";
 
 // Error numbers, the server's error reference.
 const DUPLICATE_ENTRY: u16 = 1062;
 const NO_SUCH_SAVEPOINT: u16 = 1305;
 
 impl Backend for MySql {
+    const CLOSE_IF_CUT: bool = true;
     type Mark = Mark;
     type Savepoint = Depth;
 
-    async fn claim(
-        tx: &mut Transaction<'_, Self>,
-        row: Row<'_>,
-    ) -> Result<Option<Mark>, sqlx::Error> {
+    async fn claim(tx: &mut Transaction<'_, Self>, row: Row<'_>) -> Result<Option<Mark>, Unproven> {
         let savepoint = SavepointName::next();
-        let claim = format!("SAVEPOINT {savepoint}; {INSERT}; {WRITTEN}");
+        // After a deadlock, say, there is no transaction any more: then a savepoint
+        // is none, and the roll-back to it fails before the insert can commit itself.
+        let claim = format!(
+            "SAVEPOINT {savepoint}; ROLLBACK TO SAVEPOINT {savepoint}; {INSERT}; {WRITTEN}"
+        );
         let error = match fetch(tx, &claim, row).await {
             Ok(Some(written)) => {
                 let written = written.try_get(0)?;
                 return Ok(Some(Mark { savepoint, written }));
             }
-            Ok(None) => sqlx::Error::RowNotFound, // a trigger took it
+            Ok(None) => sqlx::Error::Protocol("the key that was inserted is not there".to_owned()),
             Err(error) => error,
         };
         let find = format!("RELEASE SAVEPOINT {savepoint}; {FIND}");
         if is_duplicate(&error) && fetch(tx, &find, row).await?.is_some() {
-            Ok(None)
-        } else {
-            Err(error)
+            return Ok(None);
         }
+        Err(unproven(error, |error| lost(error).map(|_| Lost::NotOpen)))
     }
 
     async fn prove(
@@ -118,16 +126,38 @@ impl Backend for MySql {
         Ok(Depth::of(tx))
     }
 
-    async fn release(tx: &mut Transaction<'_, Self>, savepoint: &Depth) -> Result<(), Unproven> {
-        nested::release(tx, savepoint, lost).await
+    async fn release(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+        savepoint: &Depth,
+        mark: &Mark,
+    ) -> Result<(), Unproven> {
+        if nested::is_popped(tx, *savepoint) {
+            Self::roll_back(tx, savepoint).await?;
+            return Err(Unproven::Lost(Lost::RolledBack));
+        }
+        let release = nested::release(*savepoint);
+        let release = format!("RELEASE SAVEPOINT {}; {release}", mark.savepoint);
+        let released = run(tx, &release, row).await;
+        match released {
+            Ok(()) => nested::pop(tx),
+            Err(_) => nested::discard(tx, *savepoint).await,
+        }
+        released.map_err(|error| unproven(error, lost))
     }
 
     async fn roll_back(tx: &mut Transaction<'_, Self>, savepoint: &Depth) -> Result<(), Unproven> {
-        nested::roll_back(tx, savepoint, lost).await
+        let rolled_back = if nested::is_popped(tx, *savepoint) {
+            let rest = AssertSqlSafe(format!("ROLLBACK TO SAVEPOINT {savepoint}"));
+            tx.execute(rest).await.map(drop)
+        } else {
+            nested::roll_back(tx, *savepoint).await
+        };
+        rolled_back.map_err(|error| unproven(error, lost))
     }
 
     fn cut(tx: &mut Transaction<'_, Self>, savepoint: &Depth) {
-        nested::cut(tx, savepoint);
+        nested::cut(tx, *savepoint);
     }
 
     fn begin(options: &Options) -> Result<Begin, &'static str> {
@@ -180,7 +210,7 @@ impl Backend for MySql {
     async fn inspect(
         conn: &mut MySqlConnection,
         table: &Table,
-    ) -> Result<Vec<String>, sqlx::Error> {
+    ) -> Result<Option<Vec<String>>, sqlx::Error> {
         let (schema, name) = (table.schema(), table.name());
         let columns = query(COLUMNS)
             .bind(schema)
@@ -188,23 +218,20 @@ impl Backend for MySql {
             .fetch_all(&mut *conn)
             .await?;
         let columns = columns.iter().map(column).collect::<Result<Vec<_>, _>>()?;
-        let unique = query_scalar::<_, bool>(UNIQUE)
+        if columns.is_empty() {
+            return Ok(None);
+        }
+        let unique = query_scalar(UNIQUE)
             .bind(schema)
             .bind(name)
             .fetch_one(&mut *conn)
             .await?;
-        let mut faults = faults(&columns, unique);
-        let engine = query_scalar::<_, Option<String>>(ENGINE)
+        let (is_ordinary, is_rewritten) = query_as(RELATION)
             .bind(schema)
             .bind(name)
-            .fetch_optional(conn)
+            .fetch_one(conn)
             .await?;
-        if let Some(engine) = engine.flatten()
-            && !engine.eq_ignore_ascii_case("InnoDB")
-        {
-            faults.push(format!("its engine {engine} has no transactions"));
-        }
-        Ok(faults)
+        Ok(Some(faults(&columns, unique, is_ordinary, is_rewritten)))
     }
 }
 

@@ -5,14 +5,13 @@
 //! own, so the savepoint is set through its `TransactionManager`. The handler
 //! keeps the very `Transaction` it was given.
 
+use std::fmt::{self, Display, Formatter};
+
 use sqlx::{Connection, Database, Transaction};
 use sqlx_core::transaction::TransactionManager;
 
-use super::{Unproven, unproven};
-use crate::error::Lost;
-
-/// The depth that sqlx counts inside the savepoint.
-#[derive(Debug)]
+/// The savepoint, by the number of levels that sqlx counts inside it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Depth(usize);
 
 impl Depth {
@@ -21,54 +20,65 @@ impl Depth {
     }
 }
 
-/// Releases the savepoint. `is_gone` recognises the database's "no such
-/// savepoint" and "transaction is aborted".
-pub(super) async fn release<DB: Database>(
-    tx: &mut Transaction<'_, DB>,
-    savepoint: &Depth,
-    lost: impl Fn(&sqlx::Error) -> Option<Lost> + Send,
-) -> Result<(), Unproven> {
-    // A nested `begin` of the handler's, dropped before it was done, makes
-    // sqlx roll back to our savepoint: a release would then hit the caller's
-    // transaction.
-    if Depth::of(tx).0 != savepoint.0 {
-        return Err(Unproven::Lost(Lost::RolledBack));
+/// The name that sqlx gives it.
+impl Display for Depth {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "_sqlx_savepoint_{}", self.0.saturating_sub(1))
     }
-    let Err(error) = DB::TransactionManager::commit(tx).await else {
-        return Ok(());
-    };
-    discard(tx, savepoint).await;
-    Err(unproven(error, lost))
 }
 
-/// Rolls back to the savepoint, unless that happened already.
+/// What ends a savepoint whose work stays: the statements that go with the
+/// proof, in its round trip.
+///
+/// The savepoint is set again, empty. The roll-back to it, with which [`pop`]
+/// (or [`cut`], if the future is dropped meanwhile) takes it off sqlx's count,
+/// then finds it wherever the cut falls: before the release, it undoes the work;
+/// after it, nothing.
+pub(super) fn release(savepoint: Depth) -> String {
+    format!("RELEASE SAVEPOINT {savepoint}; SAVEPOINT {savepoint}")
+}
+
+/// Takes an emptied savepoint off sqlx's count. The roll-back to it goes with
+/// the connection's next statement.
+pub(super) fn pop<DB: Database>(tx: &mut Transaction<'_, DB>) {
+    DB::TransactionManager::start_rollback(tx);
+}
+
+/// Rolls back to the savepoint.
 pub(super) async fn roll_back<DB: Database>(
     tx: &mut Transaction<'_, DB>,
-    savepoint: &Depth,
-    lost: impl Fn(&sqlx::Error) -> Option<Lost> + Send,
-) -> Result<(), Unproven> {
-    while Depth::of(tx).0 >= savepoint.0 {
-        if let Err(error) = DB::TransactionManager::rollback(tx).await {
-            discard(tx, savepoint).await;
-            return Err(unproven(error, lost));
-        }
+    savepoint: Depth,
+) -> Result<(), sqlx::Error> {
+    while Depth::of(tx).0 > savepoint.0 {
+        pop(tx); // a nested transaction that the handler has leaked
     }
-    Ok(())
+    let rolled_back = DB::TransactionManager::rollback(tx).await;
+    if rolled_back.is_err() {
+        discard(tx, savepoint).await;
+    }
+    rolled_back
 }
 
 /// Takes a savepoint that is gone off sqlx's count. The roll-back that this
 /// queues fails; the ping takes its error, which would otherwise meet the
 /// caller's next statement.
-async fn discard<DB: Database>(tx: &mut Transaction<'_, DB>, savepoint: &Depth) {
+pub(super) async fn discard<DB: Database>(tx: &mut Transaction<'_, DB>, savepoint: Depth) {
     cut(tx, savepoint);
     let _ = tx.ping().await;
 }
 
-/// Queues the roll-back, and takes the savepoint off sqlx's count in any case:
-/// a connection that goes back to its pool with a wrong count would open
+/// Queues the roll-back to the savepoint, and takes it off sqlx's count in any
+/// case: a connection that goes back to its pool with a wrong count would open
 /// savepoints where it should begin.
-pub(super) fn cut<DB: Database>(tx: &mut Transaction<'_, DB>, savepoint: &Depth) {
+pub(super) fn cut<DB: Database>(tx: &mut Transaction<'_, DB>, savepoint: Depth) {
     while Depth::of(tx).0 >= savepoint.0 {
-        DB::TransactionManager::start_rollback(tx);
+        pop(tx);
     }
+}
+
+/// Says whether a nested `begin` of the handler's, dropped before it was done,
+/// has made sqlx roll back to the savepoint and take it off its count. It still
+/// stands on the server, and what the handler wrote since stands in it.
+pub(super) fn is_popped<DB: Database>(tx: &Transaction<'_, DB>, savepoint: Depth) -> bool {
+    Depth::of(tx).0 < savepoint.0
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnection, Postgres};
-use sqlx::{AssertSqlSafe, Connection, Executor, Transaction, query, query_scalar};
+use sqlx::{
+    AssertSqlSafe, Executor, Row as _, Transaction, query, query_as, query_scalar, raw_sql,
+};
 use sqlx_core::transaction::TransactionManager;
 
 use super::forget::forget_if_dropped;
@@ -41,15 +43,21 @@ const LOCK_SCHEMA: &str =
 const SCHEMA_EXISTS: &str = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)";
 /// Of the types for text, `name` cuts, `citext` folds, and `char(n)` pads.
 const COLUMNS: &str = "SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), \
-     t.typname = 'text' OR t.typname = 'varchar' \
-     AND (a.atttypmod < 0 OR a.atttypmod - 4 >= CASE a.attname WHEN 'scope' THEN 128 ELSE 255 END), a.attnotnull, \
+     CASE WHEN a.attname IN ('scope', 'key') THEN t.typname = 'text' OR t.typname = 'varchar' \
+     AND (a.atttypmod < 0 OR a.atttypmod - 4 >= CASE a.attname WHEN 'scope' THEN 128 ELSE 255 END) \
+     WHEN a.attname IN ('processed_at', 'expires_at') THEN t.typname = 'timestamptz' \
+     WHEN a.attname IN ('fingerprint', 'result') THEN t.typname = 'bytea' ELSE true END, a.attnotnull, \
      a.atthasdef OR a.attidentity <> '' OR a.attgenerated <> '', coalesce(c.collisdeterministic, true) \
      FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_collation c ON c.oid = a.attcollation \
      WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum";
 const UNIQUE: &str = "SELECT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = to_regclass($1) \
      AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL \
-     AND i.indnkeyatts = 2 AND (SELECT array_agg(a.attname::text ORDER BY a.attname) FROM pg_attribute a \
-     WHERE a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey::smallint[])) @> ARRAY['key', 'scope'])";
+     AND i.indnkeyatts = 2 AND (SELECT count(*) = 2 FROM pg_attribute a WHERE a.attrelid = i.indrelid \
+     AND a.attnum IN (i.indkey[0], i.indkey[1]) AND a.attname IN ('scope', 'key')))";
+/// `tgtype`: 1 for each row, 2 before, 4 insert (`pg_trigger.h`).
+const RELATION: &str = "SELECT c.relkind = 'r', EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid \
+     AND NOT t.tgisinternal AND t.tgtype & 7 = 7) OR EXISTS (SELECT FROM pg_rewrite r \
+     WHERE r.ev_class = c.oid AND r.ev_type = '3') FROM pg_class c WHERE c.oid = to_regclass($1)";
 
 // SQLSTATE, appendix A of the Postgres manual.
 const IN_FAILED_TRANSACTION: &str = "25P02";
@@ -57,18 +65,20 @@ const NO_ACTIVE_TRANSACTION: &str = "25P01";
 const NO_SUCH_SAVEPOINT: &str = "3B001";
 
 impl Backend for Postgres {
+    const CLOSE_IF_CUT: bool = false;
     type Mark = String;
     type Savepoint = Depth;
 
     async fn claim(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
-    ) -> Result<Option<String>, sqlx::Error> {
-        query_scalar(sql(CLAIM, row.table, '"'))
+    ) -> Result<Option<String>, Unproven> {
+        let claim = query_scalar(sql(CLAIM, row.table, '"'));
+        Ok(claim
             .bind(row.scope)
             .bind(row.key)
             .fetch_optional(&mut **tx)
-            .await
+            .await?)
     }
 
     async fn prove(
@@ -81,12 +91,7 @@ impl Backend for Postgres {
             .bind(row.key)
             .fetch_optional(&mut **tx)
             .await;
-        match proof {
-            Ok(Some(Some(proof))) if proof == *mark => Ok(()),
-            Ok(Some(_)) => Err(Unproven::Lost(Lost::Ended)),
-            Ok(None) => Err(Unproven::Lost(Lost::RolledBack)),
-            Err(error) => Err(unproven(error, lost)),
-        }
+        proven(proof.map(Option::flatten), mark)
     }
 
     async fn remove(
@@ -102,9 +107,8 @@ impl Backend for Postgres {
             .await;
         match removed {
             Ok(done) if done.rows_affected() == 0 => Err(Unproven::Lost(Lost::Ended)),
-            Ok(_) => Ok(()),
-            // An aborted transaction, which cannot commit anything.
-            Err(error) => Err(Unproven::Failed(error)),
+            // The transaction is aborted, or the connection gone: nothing can be committed.
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 
@@ -120,25 +124,59 @@ impl Backend for Postgres {
     }
 
     async fn set_savepoint(tx: &mut Transaction<'_, Self>) -> Result<Depth, sqlx::Error> {
+        let depth = Depth::of(tx);
         // sqlx's `begin`, dropped before it is done, rolls back the caller's
         // transaction; forgotten instead, it leaves an empty savepoint behind.
-        forget_if_dropped(<Self as sqlx::Database>::TransactionManager::begin(
-            tx, None,
-        ))
-        .await?;
-        Ok(Depth::of(tx))
+        let begin = <Self as sqlx::Database>::TransactionManager::begin(tx, None);
+        let result = forget_if_dropped(begin).await;
+        if result.is_err() && nested::is_popped(tx, depth) {
+            abort(tx).await;
+        }
+        result.map(|()| Depth::of(tx))
     }
 
-    async fn release(tx: &mut Transaction<'_, Self>, savepoint: &Depth) -> Result<(), Unproven> {
-        nested::release(tx, savepoint, lost).await
+    async fn release(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+        savepoint: &Depth,
+        mark: &String,
+    ) -> Result<(), Unproven> {
+        if nested::is_popped(tx, *savepoint) {
+            Self::roll_back(tx, savepoint).await?;
+            return Err(Unproven::Lost(Lost::RolledBack));
+        }
+        let prove = PROVE
+            .replace("$1", &format!("'{}'", row.scope))
+            .replace("$2", &format!("'{}'", row.key));
+        let release = format!("{prove}; {}", nested::release(*savepoint));
+        match raw_sql(sql(&release, row.table, '"'))
+            .fetch_all(&mut **tx)
+            .await
+        {
+            Ok(rows) => {
+                nested::pop(tx);
+                let proof = rows.first().map(|row| row.try_get(0)).transpose();
+                proven(proof.map(Option::flatten), mark)
+            }
+            Err(error) => {
+                nested::discard(tx, *savepoint).await;
+                Err(unproven(error, lost))
+            }
+        }
     }
 
     async fn roll_back(tx: &mut Transaction<'_, Self>, savepoint: &Depth) -> Result<(), Unproven> {
-        nested::roll_back(tx, savepoint, lost).await
+        let rolled_back = if nested::is_popped(tx, *savepoint) {
+            let rest = AssertSqlSafe(format!("ROLLBACK TO SAVEPOINT {savepoint}"));
+            tx.execute(rest).await.map(drop)
+        } else {
+            nested::roll_back(tx, *savepoint).await
+        };
+        rolled_back.map_err(|error| unproven(error, lost))
     }
 
     fn cut(tx: &mut Transaction<'_, Self>, savepoint: &Depth) {
-        nested::cut(tx, savepoint);
+        nested::cut(tx, *savepoint);
     }
 
     fn begin(options: &Options) -> Result<Begin, &'static str> {
@@ -179,27 +217,58 @@ impl Backend for Postgres {
     }
 
     async fn create(conn: &mut PgConnection, table: &Table) -> Result<(), sqlx::Error> {
-        let mut tx = conn.begin().await?;
-        tx.execute(LOCK_SCHEMA).await?;
-        if let Some(schema) = table.schema()
-            && !query_scalar::<_, bool>(SCHEMA_EXISTS)
-                .bind(schema)
-                .fetch_one(&mut *tx)
-                .await?
-        {
-            tx.execute(AssertSqlSafe(format!("CREATE SCHEMA \"{schema}\"")))
-                .await?;
-        }
-        tx.execute(sql(CREATE, table, '"')).await?;
-        tx.commit().await
+        let schema = match table.schema() {
+            Some(schema) => {
+                let exists: bool = query_scalar(SCHEMA_EXISTS)
+                    .bind(schema)
+                    .fetch_one(&mut *conn)
+                    .await?;
+                (!exists).then(|| format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\";"))
+            }
+            None => None,
+        };
+        // Sent together, the statements are one transaction.
+        let create = format!("{LOCK_SCHEMA}; {} {CREATE}", schema.unwrap_or_default());
+        raw_sql(sql(&create, table, '"'))
+            .execute(conn)
+            .await
+            .map(drop)
     }
 
-    async fn inspect(conn: &mut PgConnection, table: &Table) -> Result<Vec<String>, sqlx::Error> {
+    async fn inspect(
+        conn: &mut PgConnection,
+        table: &Table,
+    ) -> Result<Option<Vec<String>>, sqlx::Error> {
         let name = table.quoted('"');
         let columns = query(COLUMNS).bind(&name).fetch_all(&mut *conn).await?;
         let columns = columns.iter().map(column).collect::<Result<Vec<_>, _>>()?;
-        let unique = query_scalar(UNIQUE).bind(&name).fetch_one(conn).await?;
-        Ok(faults(&columns, unique))
+        if columns.is_empty() {
+            return Ok(None);
+        }
+        let unique = query_scalar(UNIQUE)
+            .bind(&name)
+            .fetch_one(&mut *conn)
+            .await?;
+        let (is_ordinary, is_rewritten) = query_as(RELATION).bind(&name).fetch_one(conn).await?;
+        Ok(Some(faults(&columns, unique, is_ordinary, is_rewritten)))
+    }
+}
+
+/// Puts a transaction that sqlx rolled back for a savepoint that failed back to
+/// what it was: open, and aborted.
+async fn abort(tx: &mut Transaction<'_, Postgres>) {
+    let begun = <Postgres as sqlx::Database>::TransactionManager::begin(tx, None).await;
+    if begun.is_ok() {
+        let _ = tx.execute("ROLLBACK TO SAVEPOINT idempotent_aborted").await;
+    }
+}
+
+fn proven(proof: Result<Option<String>, sqlx::Error>, mark: &String) -> Result<(), Unproven> {
+    match proof {
+        Ok(Some(proof)) if proof == *mark => Ok(()),
+        Ok(Some(_)) => Err(Unproven::Lost(Lost::Ended)),
+        Ok(None) => Err(Unproven::Lost(Lost::RolledBack)),
+        Err(error) => Err(unproven(error, lost)),
     }
 }
 

@@ -9,7 +9,8 @@ use std::task::{Context, Waker};
 
 use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteError, SqliteRow};
 use sqlx::{
-    AssertSqlSafe, Database, Executor, Row as _, Transaction, query, query_scalar, raw_sql,
+    AssertSqlSafe, Database, Executor, Row as _, Transaction, query, query_as, query_scalar,
+    raw_sql,
 };
 use sqlx_core::transaction::TransactionManager;
 
@@ -34,24 +35,27 @@ const CREATE: &str = "CREATE TABLE IF NOT EXISTS {table} (
     result BLOB,
     PRIMARY KEY (scope, key)
 ) STRICT, WITHOUT ROWID";
-const COLUMNS: &str = "SELECT name, type, upper(type) LIKE '%TEXT%' OR upper(type) LIKE '%CHAR%' \
-     OR upper(type) LIKE '%CLOB%' OR upper(type) LIKE '%BLOB%', \"notnull\" <> 0, dflt_value IS NOT NULL, 1 \
-     FROM pragma_table_info(?1, ?2) ORDER BY cid";
+const COLUMNS: &str = "SELECT name, type, CASE WHEN name IN ('scope', 'key') THEN upper(type) LIKE '%TEXT%' \
+     OR upper(type) LIKE '%CHAR%' OR upper(type) LIKE '%CLOB%' OR upper(type) LIKE '%BLOB%' \
+     WHEN name IN ('processed_at', 'expires_at') THEN upper(type) LIKE '%INT%' \
+     WHEN name IN ('fingerprint', 'result') THEN upper(type) LIKE '%BLOB%' ELSE 1 END, \
+     \"notnull\" <> 0, dflt_value IS NOT NULL, 1 FROM pragma_table_info(?1, ?2) ORDER BY cid";
 const UNIQUE: &str = "SELECT count(*) > 0 FROM pragma_index_list(?1, ?2) AS l WHERE l.\"unique\" AND NOT l.partial \
      AND (SELECT count(*) = 2 AND sum(x.name IN ('scope', 'key') AND x.coll = 'BINARY') = 2 \
           FROM pragma_index_xinfo(l.name, ?2) AS x WHERE x.key)";
+
+const RELATION: &str = "SELECT EXISTS (SELECT 1 FROM {schema}.sqlite_master WHERE type = 'table' AND name = ?1), \
+     EXISTS (SELECT 1 FROM {schema}.sqlite_master WHERE type = 'trigger' AND tbl_name = ?1)";
 
 /// `SQLITE_ERROR`, which "no such savepoint" has.
 const GENERIC_ERROR: &str = "1";
 
 impl Backend for Sqlite {
+    const CLOSE_IF_CUT: bool = false;
     type Mark = Mark;
     type Savepoint = SavepointName;
 
-    async fn claim(
-        tx: &mut Transaction<'_, Self>,
-        row: Row<'_>,
-    ) -> Result<Option<Mark>, sqlx::Error> {
+    async fn claim(tx: &mut Transaction<'_, Self>, row: Row<'_>) -> Result<Option<Mark>, Unproven> {
         let savepoint = SavepointName::next();
         let claim = format!("SAVEPOINT {savepoint}; {INSERT}");
         if let Some(written) = fetch(tx, &claim, row).await? {
@@ -99,7 +103,9 @@ impl Backend for Sqlite {
 
     async fn release(
         tx: &mut Transaction<'_, Self>,
+        _row: Row<'_>,
         savepoint: &SavepointName,
+        _mark: &Mark,
     ) -> Result<(), Unproven> {
         let release = AssertSqlSafe(format!("RELEASE {savepoint}"));
         let release = raw_sql(release).execute(&mut **tx).await.map(drop);
@@ -155,7 +161,7 @@ impl Backend for Sqlite {
     async fn inspect(
         conn: &mut SqliteConnection,
         table: &Table,
-    ) -> Result<Vec<String>, sqlx::Error> {
+    ) -> Result<Option<Vec<String>>, sqlx::Error> {
         let (schema, name) = (table.schema().unwrap_or("main"), table.name());
         let columns = query(COLUMNS)
             .bind(name)
@@ -163,12 +169,20 @@ impl Backend for Sqlite {
             .fetch_all(&mut *conn)
             .await?;
         let columns = columns.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+        if columns.is_empty() {
+            return Ok(None);
+        }
         let unique = query_scalar(UNIQUE)
             .bind(name)
             .bind(schema)
+            .fetch_one(&mut *conn)
+            .await?;
+        let relation = RELATION.replace("{schema}", &format!("\"{schema}\""));
+        let (is_ordinary, is_rewritten) = query_as(AssertSqlSafe(relation))
+            .bind(name)
             .fetch_one(conn)
             .await?;
-        Ok(faults(&columns, unique))
+        Ok(Some(faults(&columns, unique, is_ordinary, is_rewritten)))
     }
 }
 

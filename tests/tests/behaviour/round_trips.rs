@@ -45,7 +45,7 @@ impl Consumer {
         match self {
             Self::Handwritten => (4, 3),
             Self::VerifyByHand | Self::VerifyTransact => (5, 3),
-            Self::SavepointByHand | Self::SavepointTransact => (6, 5),
+            Self::SavepointByHand | Self::SavepointTransact => (7, 5),
         }
     }
 
