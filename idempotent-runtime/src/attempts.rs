@@ -94,7 +94,7 @@ impl<'p, DB: Store> Attempts<'p, DB> {
     }
 }
 
-/// The isolation level of a transaction.
+/// The isolation level of a transaction: those that every database here has.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Isolation {
     /// `READ COMMITTED`.

@@ -13,7 +13,8 @@ use sqlx::error::DatabaseError;
 
 use crate::error::{Cause, Error};
 
-/// What to tell the broker about a message whose handler failed.
+/// What to tell the broker about a message whose handler failed. There will be
+/// no third answer.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Disposition {
     /// Let it come again (nack with requeue, no acknowledgement, HTTP 5xx).

@@ -3,7 +3,7 @@
 /// What became of one delivery.
 ///
 /// Both variants mean the same to the broker: once the transaction has
-/// committed, acknowledge the message.
+/// committed, acknowledge the message. There will be no third.
 ///
 /// # Examples
 ///

@@ -105,6 +105,11 @@ macro_rules! transact {
     ($pool:expr, $tx:ident => $($handler:expr),+ $(,)?) => {
         $crate::__transact!(@run $pool, $tx, [$($handler),+], retry)
     };
+    ($pool:expr, |$tx:ident $(: $ty:ty)?| $($rest:tt)*) => {
+        ::core::compile_error!(
+            "`transact!` takes `tx => handler(tx)`, not a closure\nhelp: write `transact!(&pool, tx => handler(tx))`"
+        )
+    };
 }
 
 #[doc(hidden)]

@@ -203,6 +203,18 @@ fn unproven(error: sqlx::Error, lost: impl Fn(&sqlx::Error) -> Option<Lost>) -> 
     lost(&error).map_or(Unproven::Failed(error), Unproven::Lost)
 }
 
+impl Row<'_> {
+    /// Puts the row into a statement, unquoted: the alphabets of scopes and keys have no quote and
+    /// no backslash.
+    #[cfg(any(feature = "mysql", feature = "sqlite"))]
+    fn sql(self, template: &str, quote: char) -> AssertSqlSafe<String> {
+        let template = template
+            .replace("{scope}", self.scope)
+            .replace("{key}", self.key);
+        sql(&template, self.table, quote)
+    }
+}
+
 /// Puts the table into a statement. Table names are validated when made, so
 /// that quoting them is enough.
 fn sql(template: &str, table: &Table, quote: char) -> AssertSqlSafe<String> {

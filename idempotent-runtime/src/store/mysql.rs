@@ -249,7 +249,7 @@ async fn fetch(
     template: &str,
     row: Row<'_>,
 ) -> Result<Option<MySqlRow>, sqlx::Error> {
-    raw_sql(statements(template, row))
+    raw_sql(row.sql(template, '`'))
         .fetch_optional(&mut **tx)
         .await
 }
@@ -259,7 +259,7 @@ async fn run(
     template: &str,
     row: Row<'_>,
 ) -> Result<(), sqlx::Error> {
-    raw_sql(statements(template, row))
+    raw_sql(row.sql(template, '`'))
         .execute(&mut **tx)
         .await
         .map(drop)
@@ -280,11 +280,4 @@ fn number(error: &sqlx::Error) -> Option<u16> {
             .try_downcast_ref::<MySqlDatabaseError>()?
             .number(),
     )
-}
-
-fn statements(template: &str, row: Row<'_>) -> AssertSqlSafe<String> {
-    let template = template
-        .replace("{scope}", row.scope)
-        .replace("{key}", row.key);
-    sql(&template, row.table, '`')
 }

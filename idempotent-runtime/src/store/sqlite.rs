@@ -199,7 +199,7 @@ async fn fetch(
     template: &str,
     row: Row<'_>,
 ) -> Result<Option<SqliteRow>, sqlx::Error> {
-    raw_sql(statements(template, row))
+    raw_sql(row.sql(template, '"'))
         .fetch_optional(&mut **tx)
         .await
 }
@@ -209,7 +209,7 @@ async fn run(
     template: &str,
     row: Row<'_>,
 ) -> Result<(), sqlx::Error> {
-    raw_sql(statements(template, row))
+    raw_sql(row.sql(template, '"'))
         .execute(&mut **tx)
         .await
         .map(drop)
@@ -239,11 +239,4 @@ fn lost(error: &sqlx::Error) -> Option<Lost> {
     let error = error.as_database_error()?;
     error.try_downcast_ref::<SqliteError>()?;
     (error.code()? == GENERIC_ERROR).then_some(Lost::SavepointGone)
-}
-
-fn statements(template: &str, row: Row<'_>) -> AssertSqlSafe<String> {
-    let template = template
-        .replace("{scope}", row.scope)
-        .replace("{key}", row.key);
-    sql(&template, row.table, '"')
 }
