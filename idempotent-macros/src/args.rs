@@ -1,12 +1,13 @@
 //! What the attribute says: syntax only.
 
-use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
-use syn::parse::{Parse, ParseStream, Parser};
-use syn::punctuated::Punctuated;
-use syn::{Ident, LitStr, Path, Token};
+use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
+use syn::{Ident, LitStr, Path};
 
-use crate::diagnostics::{self, Errors};
-use crate::key::{self, KeyPath};
+use crate::diagnostics;
+use crate::key::KeyPath;
+use crate::mistakes::Errors;
+use crate::pieces::{Piece, split};
+use crate::value::Value;
 
 /// The arguments of the attribute, each with the span that names it.
 #[derive(Default)]
@@ -20,6 +21,8 @@ pub(crate) struct Args {
     pub(crate) bind: Option<Ident>,
     pub(crate) table: Option<LitStr>,
     pub(crate) runtime: Option<Path>,
+    /// Names of what could not be read; an unknown name may stand for any.
+    unread: Vec<String>,
 }
 
 #[derive(Clone, Copy, Default, Eq, PartialEq)]
@@ -44,173 +47,85 @@ pub(crate) const EXAMPLES: [(&str, &str); 8] = [
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
     let mut args = Args::default();
     let mut seen: Vec<String> = Vec::new();
-    let mut is_understood = true;
     for Piece { tokens, .. } in split(tokens)
         .into_iter()
         .filter(|argument| !argument.tokens.is_empty())
     {
-        let Some((name, value)) = name_and_value(tokens, errors) else {
-            is_understood = false;
-            continue;
+        let (name, value) = match name_and_value(tokens, seen.last()) {
+            Ok(argument) => argument,
+            Err(error) => {
+                errors.push(error);
+                args.unread.push(String::new());
+                continue;
+            }
         };
         let text = name.to_string();
-        if !EXAMPLES.iter().any(|(known, _)| *known == text) {
-            errors.push(diagnostics::unknown_argument(&name));
-            is_understood = false;
+        if !is_known(&text) {
+            errors.push(diagnostics::unknown_argument(&name, &value));
+            args.unread.push(text);
         } else if seen.contains(&text) {
             errors.push(diagnostics::repeated_argument(&name));
+            args.unread.push(text);
         } else {
             args.set(&name, value, errors);
             seen.push(text);
         }
     }
-    // An argument that is not understood may be the key.
-    if is_understood && !seen.iter().any(|name| name == "key") {
+    if !seen.iter().any(|name| name == "key") && args.is_read("key") {
         errors.push(diagnostics::missing_key());
+        args.unread.push("key".to_owned());
     }
     args
 }
 
-/// What follows the name of an argument.
-enum Value {
-    Nothing,
-    Assigned(TokenStream),
-    Listed(Group),
+fn is_known(name: &str) -> bool {
+    EXAMPLES.iter().any(|(known, _)| *known == name)
 }
 
 impl Args {
+    /// Says whether nothing is missing from what the argument says: neither a
+    /// piece of it, nor the whole under another name.
+    pub(crate) fn is_read(&self, name: &str) -> bool {
+        let may_be = |unread: &String| unread == name || !is_known(unread);
+        !self.unread.iter().any(may_be)
+    }
+
     fn set(&mut self, name: &Ident, value: Value, errors: &mut Errors) {
         let result = match name.to_string().as_str() {
-            "key" => value.key(name, errors).map(|key| self.key = key),
-            "scope" => value
-                .string(name)
-                .and_then(scope)
-                .map(|scope| self.scope = Some(scope)),
+            "key" => value.key(name).and_then(|(key, mistakes)| {
+                self.key = key;
+                mistakes.finish()
+            }),
+            "scope" => value.scope(name).map(|scope| self.scope = Some(scope)),
             "tx" => value.ident(name).map(|tx| self.tx = Some(tx)),
             "skip" => value.idents(name).map(|skip| self.skip = skip),
-            "guard" => value
-                .string(name)
-                .and_then(|text| guard(&text))
-                .map(|guard| self.guard = guard),
+            "guard" => value.guard(name).map(|guard| self.guard = guard),
             "bind" => value.ident(name).map(|bind| self.bind = Some(bind)),
-            "table" => value
-                .string(name)
-                .and_then(table)
-                .map(|table| self.table = Some(table)),
+            "table" => value.table(name).map(|table| self.table = Some(table)),
             _ => value.path(name).map(|path| self.runtime = Some(path)),
         };
         if let Err(error) = result {
             errors.push(error);
+            self.unread.push(name.to_string());
         }
     }
 }
 
-impl Value {
-    /// `key = "…"` or `key(…)`.
-    fn key(self, name: &Ident, errors: &mut Errors) -> syn::Result<Vec<KeyPath>> {
-        Ok(match self {
-            Self::Listed(list) => {
-                key::parse_tokens(list.stream(), list.delim_span().close(), errors)
-            }
-            value => key::parse_literal(&value.string(name)?, errors),
-        })
-    }
-
-    fn string(self, name: &Ident) -> syn::Result<LitStr> {
-        self.assigned(name, Parse::parse)
-    }
-
-    fn ident(self, name: &Ident) -> syn::Result<Ident> {
-        self.assigned(name, Parse::parse)
-    }
-
-    /// A path, bare or in a string.
-    fn path(self, name: &Ident) -> syn::Result<Path> {
-        self.assigned(name, |input| {
-            if input.peek(LitStr) {
-                let literal: LitStr = input.parse()?;
-                literal.parse_with(Path::parse_mod_style)
-            } else {
-                Path::parse_mod_style(input)
-            }
-        })
-    }
-
-    fn assigned<T>(
-        self,
-        name: &Ident,
-        value: impl FnOnce(ParseStream<'_>) -> syn::Result<T>,
-    ) -> syn::Result<T> {
-        let Self::Assigned(tokens) = self else {
-            return Err(diagnostics::argument_shape(name, name.span()));
-        };
-        let span = first_span(&tokens).unwrap_or_else(|| name.span());
-        let parser = |input: ParseStream<'_>| Ok((value(input)?, input.parse::<TokenStream>()?));
-        let (value, rest) = parser
-            .parse2(tokens)
-            .map_err(|_| diagnostics::argument_shape(name, span))?;
-        match rest.into_iter().next() {
-            None => Ok(value),
-            Some(TokenTree::Ident(next)) => Err(diagnostics::missing_comma(next.span())),
-            Some(_) => Err(diagnostics::argument_shape(name, span)),
-        }
-    }
-
-    fn idents(self, name: &Ident) -> syn::Result<Vec<Ident>> {
-        let Self::Listed(list) = self else {
-            return Err(diagnostics::argument_shape(name, name.span()));
-        };
-        let span = first_span(&list.stream()).unwrap_or_else(|| name.span());
-        let idents = Punctuated::<Ident, Token![,]>::parse_terminated.parse2(list.stream());
-        Ok(idents
-            .map_err(|_| diagnostics::argument_shape(name, span))?
-            .into_iter()
-            .collect())
-    }
-}
-
-fn scope(text: LitStr) -> syn::Result<LitStr> {
-    let value = text.value();
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:(),-".contains(&byte);
-    if !value.is_empty() && value.len() <= 128 && value.bytes().all(is_allowed) {
-        Ok(text)
-    } else {
-        Err(diagnostics::scope_alphabet(&text))
-    }
-}
-
-fn guard(text: &LitStr) -> syn::Result<Guard> {
-    match text.value().as_str() {
-        "verify" => Ok(Guard::Verify),
-        "savepoint" => Ok(Guard::Savepoint),
-        _ => Err(diagnostics::unknown_guard(text)),
-    }
-}
-
-/// The same rule as `Table::named` of the runtime.
-fn table(text: LitStr) -> syn::Result<LitStr> {
-    let value = text.value();
-    let is_name = |name: &str| {
-        name.len() <= 63
-            && name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-    };
-    if value.splitn(3, '.').count() <= 2 && value.split('.').all(is_name) {
-        Ok(text)
-    } else {
-        Err(diagnostics::table_name(&text))
-    }
-}
-
-fn name_and_value(argument: Vec<TokenTree>, errors: &mut Errors) -> Option<(Ident, Value)> {
+fn name_and_value(
+    argument: Vec<TokenTree>,
+    before: Option<&String>,
+) -> syn::Result<(Ident, Value)> {
     let mut tokens = argument.into_iter();
-    let name = match tokens.next()? {
-        TokenTree::Ident(name) => name,
+    let name = match tokens.next() {
+        Some(TokenTree::Ident(name)) => name,
+        Some(TokenTree::Literal(string))
+            if before.is_some_and(|name| name == "key") && string.to_string().starts_with('"') =>
+        {
+            return Err(diagnostics::second_string(string.span()));
+        }
         other => {
-            errors.push(diagnostics::argument_name(other.span()));
-            return None;
+            let span = other.map_or_else(Span::call_site, |other| other.span());
+            return Err(diagnostics::argument_name(span));
         }
     };
     let value = match tokens.next() {
@@ -221,57 +136,10 @@ fn name_and_value(argument: Vec<TokenTree>, errors: &mut Errors) -> Option<(Iden
         Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Parenthesis => {
             match tokens.next() {
                 None => Value::Listed(group),
-                Some(extra) => {
-                    errors.push(diagnostics::missing_comma(extra.span()));
-                    return None;
-                }
+                Some(extra) => return Err(diagnostics::missing_comma(extra.span())),
             }
         }
-        Some(other) => {
-            errors.push(diagnostics::argument_shape(&name, other.span()));
-            return None;
-        }
+        Some(other) => return Err(diagnostics::argument_shape(&name, other.span())),
     };
-    Some((name, value))
-}
-
-/// What stands between two commas.
-#[derive(Default)]
-pub(crate) struct Piece {
-    pub(crate) tokens: Vec<TokenTree>,
-    /// The comma after it.
-    pub(crate) comma: Option<Span>,
-}
-
-/// Splits at commas that stand outside brackets. A trailing comma is none.
-pub(crate) fn split(tokens: TokenStream) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    let mut piece = Piece::default();
-    let mut angles = 0_u32;
-    for token in tokens {
-        let is_turbofish = piece.tokens.last().is_some_and(|last| is(last, ':'));
-        if is(&token, ',') && angles == 0 {
-            piece.comma = Some(token.span());
-            pieces.push(std::mem::take(&mut piece));
-            continue;
-        }
-        if is(&token, '<') && (is_turbofish || angles > 0) {
-            angles += 1;
-        } else if is(&token, '>') {
-            angles = angles.saturating_sub(1);
-        }
-        piece.tokens.push(token);
-    }
-    if pieces.is_empty() || !piece.tokens.is_empty() {
-        pieces.push(piece);
-    }
-    pieces
-}
-
-fn is(token: &TokenTree, punct: char) -> bool {
-    matches!(token, TokenTree::Punct(token) if token.as_char() == punct)
-}
-
-fn first_span(tokens: &TokenStream) -> Option<Span> {
-    tokens.clone().into_iter().next().map(|token| token.span())
+    Ok((name, value))
 }

@@ -3,31 +3,14 @@
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{FnArg, LitStr, Pat, Type};
+use syn::{Attribute, FnArg, Pat, Token, Type, parse_quote};
 
 use crate::args::Guard;
 use crate::handler::Handler;
-use crate::key::{Assertion, BoundPath};
+use crate::key::{self, Assertion, BoundPath};
 use crate::output::Output;
 use crate::paths::{Runtime, mixed};
-
-/// Everything that the arguments and the signature have agreed on.
-pub(crate) struct Plan {
-    pub(crate) key: Vec<BoundPath>,
-    pub(crate) scope: Scope,
-    pub(crate) tx: Ident,
-    pub(crate) guard: Guard,
-    pub(crate) bind: Option<Ident>,
-    pub(crate) table: Option<LitStr>,
-}
-
-pub(crate) enum Scope {
-    Written(LitStr),
-    /// Follows the module's path.
-    Default {
-        suffix: String,
-    },
-}
+use crate::plan::{Plan, Scope};
 
 /// The handler, framed: claim, run, prove.
 pub(crate) fn handler(
@@ -36,23 +19,30 @@ pub(crate) fn handler(
     output: &Output,
     runtime: &Runtime,
 ) -> TokenStream {
-    let private = |name| runtime.private(name, Span::call_site());
-    let [frame, description, key, claimed, result, outcome] =
-        ["frame", "handler", "key", "claimed", "result", "outcome"].map(local);
-    let (claim, transaction, finish) =
-        (private("claim"), private("transaction"), private("finish"));
+    let [frame, description, key, result] = ["frame", "handler", "key", "result"].map(local);
+    let tx = &plan.tx;
+    // Whatever asks for a database that holds keys does so in one place, so that
+    // it is refused once.
+    let place = mixed(handler.database_span(tx));
+    let [claimed, lent, outcome] =
+        ["claimed", "lent", "outcome"].map(|name| Ident::new(name, place));
+    let [claim, transaction, finish] =
+        ["claim", "transaction", "finish"].map(|name| runtime.private(name, place));
+    let claim = quote_spanned!(place=> #claim(#frame, #lent, #description, #key).await);
+    let transaction = quote_spanned!(place=> #transaction(&mut #claimed));
+    let finish = quote_spanned!(place=> #finish(#frame, #claimed, #result).await);
     let ty = output.result();
     let frame_of = runtime.private("frame", ty.span());
     let frame_of = quote_spanned!(ty.span()=> #frame_of::<#ty>());
     let described = describe(plan, runtime);
     let key_of = key_of(plan, &description, runtime);
-    let tx = &plan.tx;
-    let lint = underscore_lint(tx);
+    let mutability = take_mutability(&mut handler, tx);
+    let allowance = underscore_allowance(tx);
     let bind = plan.bind.as_ref().map(|bind| {
-        let bound = runtime.private("bound", bind.span());
-        quote!(let #bind = #bound(&#claimed);)
+        let bound = runtime.private("bound", place);
+        quote_spanned!(place=> let #bind = #bound(&#claimed);)
     });
-    let body = body(&mut handler, output, runtime);
+    let body = body(&mut handler, &plan.key, output, runtime);
 
     frame_function(
         &handler,
@@ -61,17 +51,18 @@ pub(crate) fn handler(
             let #frame = #frame_of;
             let #description = #described;
             let #key = #key_of;
-            #lint
-            let mut #claimed = match #claim(#frame, #tx, #description, #key).await {
+            #allowance
+            let #lent = #tx;
+            let mut #claimed = match #claim {
                 ::core::result::Result::Ok(#claimed) => #claimed,
                 ::core::result::Result::Err(#outcome) => return #outcome,
             };
             let #result = {
                 #bind
-                let #tx = #transaction(&mut #claimed);
+                let #mutability #tx = #transaction;
                 #body
             }.await;
-            #finish(#frame, #claimed, #result).await
+            #finish
         },
     )
 }
@@ -87,10 +78,13 @@ pub(crate) fn fallback(
     let unclaimed = runtime.private("unclaimed", Span::call_site());
     let names: Vec<Ident> = handler.names().cloned().collect();
     let bind = bind.map(|bind| {
-        let (root, hint) = (runtime.root(), runtime.private("hint", bind.span()));
+        let (root, hint) = (
+            runtime.root(bind.span()),
+            runtime.private("hint", bind.span()),
+        );
         quote!(let #bind = #hint::<#root::Claim>();)
     });
-    let body = body(&mut handler, output, runtime);
+    let body = body(&mut handler, &[], output, runtime);
     frame_function(
         &handler,
         output,
@@ -124,7 +118,7 @@ fn braced(handler: &Handler, statements: TokenStream) -> Group {
 /// and with it the checks of scope and table.
 fn describe(plan: &Plan, runtime: &Runtime) -> TokenStream {
     let private = |name| runtime.private(name, Span::call_site());
-    let (handler, guard) = (private("Handler"), private("Guard"));
+    let [handler, guard, located] = ["Handler", "Guard", "located"].map(private);
     let guard = match plan.guard {
         Guard::Verify => quote!(#guard::Verify),
         Guard::Savepoint => quote!(#guard::Savepoint),
@@ -138,23 +132,26 @@ fn describe(plan: &Plan, runtime: &Runtime) -> TokenStream {
         Scope::Default { suffix } => quote! {
             #handler::with_default_scope(
                 ::core::concat!(::core::module_path!(), #suffix),
-                ::core::concat!(::core::file!(), ":", ::core::line!(), ":", ::core::column!()),
                 #guard,
                 #table,
             )
         },
     };
-    quote!({ static HANDLER: #handler = #value; &HANDLER })
+    let reference = match &plan.scope {
+        Scope::Written(_) => quote!(&HANDLER),
+        Scope::Default { .. } => quote!(#located(&HANDLER, &|| {})),
+    };
+    quote!({ static HANDLER: #handler = #value; #reference })
 }
 
 /// A block of its own, so that every temporary is dropped before the first
 /// await.
 fn key_of(plan: &Plan, description: &Ident, runtime: &Runtime) -> TokenStream {
-    let [new, finish] =
-        ["new_key", "finish_key"].map(|name| runtime.private(name, Span::call_site()));
+    let [new, at, finish] =
+        ["new_key", "at", "finish_key"].map(|name| runtime.private(name, Span::call_site()));
     let key = local("key");
     let parts = plan.key.iter().map(|part| {
-        let write = runtime.private(part.writer(), part.span);
+        let write = runtime.private(key::writer(part.presence, part.assertion), part.span);
         let BoundPath {
             tokens, text, span, ..
         } = part;
@@ -162,7 +159,7 @@ fn key_of(plan: &Plan, description: &Ident, runtime: &Runtime) -> TokenStream {
             Assertion::None => quote_spanned!(*span=> &#tokens),
             Assertion::Stable => quote_spanned!(*span=> &(#tokens)), // `a + b`, `a as b`
         };
-        quote!(#write(&mut #key, #text, #value);)
+        quote!(#write(#at(&mut #key, #text), #value);)
     });
     quote! {{
         let mut #key = #new(#description);
@@ -174,18 +171,25 @@ fn key_of(plan: &Plan, description: &Ident, runtime: &Runtime) -> TokenStream {
 /// The user's body, once, with its own brace. The branch that never runs tells
 /// the compiler the body's type from the first line on, so that type errors in
 /// it read as in a plain `async fn`.
-fn body(handler: &mut Handler, output: &Output, runtime: &Runtime) -> TokenStream {
+fn body(
+    handler: &mut Handler,
+    key: &[BoundPath],
+    output: &Output,
+    runtime: &Runtime,
+) -> TokenStream {
     match output {
         Output::Async { result } => {
             let (hint, hint_of) = (local("hint"), runtime.private("hint", Span::call_site()));
             let returned = hint_at(result, &hint);
-            let rebound = rebind(handler);
+            let rebound = rebind(handler, key);
             let statements = handler.body.stream();
             let block = braced(
                 handler,
                 quote!(if false { return #returned; } #rebound #statements),
             );
-            quote!(let #hint = #hint_of::<#result>; async move #block)
+            // Of the user's place, too: rustc then names the variables in it.
+            let future = quote_spanned!(handler.body.span()=> async move #block);
+            quote!(let #hint = #hint_of::<#result>; #future)
         }
         Output::Boxed { body, .. } => {
             let (block, future) = (&handler.body, local("future"));
@@ -205,25 +209,47 @@ fn hint_at(result: &Type, hint: &Ident) -> TokenStream {
     quote!(#hint #call)
 }
 
-/// `mut name: T` becomes `name: T`, and `let mut name = name;` in the body: the
-/// frame does not change it, the body may.
-fn rebind(handler: &mut Handler) -> TokenStream {
+/// `mut name: T` becomes `name: T`, and `let mut name = name;` in the body, which
+/// is what changes it. Where the key may, too, both are `mut`, needed or not.
+fn rebind(handler: &mut Handler, key: &[BoundPath]) -> TokenStream {
     let mut rebound = TokenStream::new();
     for input in &mut handler.sig.inputs {
-        if let FnArg::Typed(typed) = input
-            && let Pat::Ident(pat) = &mut *typed.pat
-            && pat.by_ref.is_none()
-            && let Some(mutability) = pat.mutability.take()
-        {
-            let name = &pat.ident;
-            rebound.extend(quote!(let #mutability #name = #name;));
+        let FnArg::Typed(typed) = input else {
+            continue;
+        };
+        let Pat::Ident(pat) = &mut *typed.pat else {
+            continue;
+        };
+        let (name, Some(mutability)) = (&pat.ident, pat.mutability) else {
+            continue;
+        };
+        let may_change = |part: &BoundPath| part.changeable.contains(name);
+        let allow = key
+            .iter()
+            .any(may_change)
+            .then(|| -> Attribute { parse_quote!(#[allow(unused_mut)]) });
+        rebound.extend(quote!(#allow let #mutability #name = #name;));
+        match allow {
+            Some(allow) => typed.attrs.push(allow),
+            None => pat.mutability = None,
         }
     }
     rebound
 }
 
+/// `mut tx` is the body's to change, which has a `tx` of its own.
+fn take_mutability(handler: &mut Handler, tx: &Ident) -> Option<Token![mut]> {
+    handler.sig.inputs.iter_mut().find_map(|input| match input {
+        FnArg::Typed(typed) => match &mut *typed.pat {
+            Pat::Ident(pat) if pat.ident == *tx => pat.mutability.take(),
+            _ => None,
+        },
+        FnArg::Receiver(_) => None,
+    })
+}
+
 /// clippy takes a use of ours for a use of the user's.
-fn underscore_lint(tx: &Ident) -> Option<TokenStream> {
+fn underscore_allowance(tx: &Ident) -> Option<TokenStream> {
     tx.to_string()
         .starts_with('_')
         .then(|| quote!(#[allow(clippy::used_underscore_binding)]))

@@ -1,10 +1,14 @@
 //! The handler: its signature parsed, its body kept as tokens.
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{Attribute, FnArg, GenericParam, Ident, Pat, Signature, Token, Type, Visibility};
+use syn::{
+    Attribute, FnArg, GenericArgument, GenericParam, Ident, Pat, PathArguments, Signature, Token,
+    Type, Visibility,
+};
 
 use crate::diagnostics;
 
@@ -53,6 +57,25 @@ impl Parse for Handler {
 }
 
 impl Handler {
+    /// Says whether a part of the key may start from the name.
+    pub(crate) fn is_root(&self, name: &Ident) -> bool {
+        name == "self" && self.receiver().is_some() || self.name(name).is_some()
+    }
+
+    /// `Self` stands in implementations and traits only.
+    pub(crate) fn mentions_self_type(&self) -> bool {
+        mentions(&self.sig, "Self") || mentions(&self.body, "Self")
+    }
+
+    /// What `#[async_trait]` makes of a parameter without a name of its own.
+    pub(crate) fn hidden_patterns(&self) -> impl Iterator<Item = &Param> {
+        let is_boxed = self.sig.asyncness.is_none();
+        self.params.iter().filter(move |param| {
+            let mut names = param.names.iter();
+            is_boxed && names.any(|name| name.to_string().starts_with("__arg"))
+        })
+    }
+
     pub(crate) fn receiver(&self) -> Option<&Token![self]> {
         self.sig.receiver().map(|receiver| &receiver.self_token)
     }
@@ -65,7 +88,7 @@ impl Handler {
             .params
             .iter()
             .any(|param| !matches!(param, GenericParam::Lifetime(_)));
-        has_parameter || self.params.iter().any(|param| mentions_impl(&*param.ty))
+        has_parameter || self.params.iter().any(|param| mentions(&param.ty, "impl"))
     }
 
     /// The name in the signature, spelled as `name`.
@@ -73,45 +96,39 @@ impl Handler {
         self.binding(name).map(|(_, name)| name)
     }
 
-    fn binding(&self, name: &Ident) -> Option<(&Param, &Ident)> {
+    pub(crate) fn binding(&self, name: &Ident) -> Option<(&Param, &Ident)> {
         self.params.iter().find_map(|param| {
             let known = param.names.iter().find(|known| *known == name)?;
             Some((param, known))
         })
     }
 
+    /// The token that names the database, or else the type of the parameter.
+    pub(crate) fn database_span(&self, tx: &Ident) -> Span {
+        let ty = self
+            .binding(tx)
+            .map(|(param, _)| match ungrouped(&param.ty) {
+                Type::Reference(reference) => ungrouped(&reference.elem),
+                ty => ty,
+            });
+        let Some(Type::Path(path)) = ty else {
+            return tx.span();
+        };
+        let Some(last) = path.path.segments.last() else {
+            return tx.span();
+        };
+        let database = match &last.arguments {
+            PathArguments::AngleBracketed(arguments) => match arguments.args.last() {
+                Some(GenericArgument::Type(ty)) => last_segment(ty),
+                _ => None,
+            },
+            _ => None,
+        };
+        database.unwrap_or(&last.ident).span()
+    }
+
     pub(crate) fn names(&self) -> impl Iterator<Item = &Ident> {
         self.params.iter().flat_map(|param| &param.names)
-    }
-
-    /// Finds the transaction: named by `tx = …`, or the one of that type, or
-    /// the one of that name.
-    pub(crate) fn transaction(&self, named: Option<&Ident>) -> syn::Result<Ident> {
-        let (param, name) = match named {
-            Some(named) => self.named_transaction(named)?,
-            None => self.only_transaction()?,
-        };
-        check_transaction(&param.ty)?;
-        Ok(name.clone())
-    }
-
-    fn named_transaction(&self, named: &Ident) -> syn::Result<(&Param, &Ident)> {
-        self.binding(named)
-            .ok_or_else(|| diagnostics::unknown_parameter(named, &named.to_string(), self))
-    }
-
-    fn only_transaction(&self) -> syn::Result<(&Param, &Ident)> {
-        let mut typed = self.params.iter().filter(|param| is_transaction(&param.ty));
-        match (typed.next(), typed.next()) {
-            (Some(_), Some(second)) => Err(diagnostics::two_transactions(second.span)),
-            (Some(param), None) => match param.names.first() {
-                Some(name) => Ok((param, name)),
-                None => Err(diagnostics::unnamed_transaction(param.span)),
-            },
-            (None, _) => self
-                .binding(&Ident::new("tx", Span::call_site()))
-                .ok_or_else(|| diagnostics::no_transaction(&self.sig)),
-        }
     }
 }
 
@@ -129,12 +146,20 @@ fn param(input: &FnArg) -> Option<Param> {
         return None;
     };
     let mut names = Vec::new();
-    bindings(&typed.pat, &mut names);
+    if !is_unit_struct(&typed.pat, &typed.ty) {
+        bindings(&typed.pat, &mut names);
+    }
     Some(Param {
         names,
         ty: typed.ty.clone(),
         span: typed.pat.span(),
     })
+}
+
+/// `Context: Context`, which binds nothing.
+fn is_unit_struct(pat: &Pat, ty: &Type) -> bool {
+    matches!(pat, Pat::Ident(pat)
+        if pat.subpat.is_none() && last_segment(ty).is_some_and(|name| *name == pat.ident))
 }
 
 fn bindings(pat: &Pat, names: &mut Vec<Ident>) {
@@ -164,32 +189,7 @@ fn bindings(pat: &Pat, names: &mut Vec<Ident>) {
     }
 }
 
-/// `&mut …::Transaction<…>`.
-fn is_transaction(ty: &Type) -> bool {
-    matches!(ungrouped(ty), Type::Reference(reference)
-        if reference.mutability.is_some() && last_segment(&reference.elem).is_some_and(|name| name == "Transaction"))
-}
-
-/// Refuses what cannot be the transaction, if its name tells.
-fn check_transaction(ty: &Type) -> syn::Result<()> {
-    let (referent, is_mut) = match ungrouped(ty) {
-        Type::Reference(reference) => (&*reference.elem, reference.mutability.is_some()),
-        ty => (ty, false),
-    };
-    let name = last_segment(referent).map(ToString::to_string);
-    match name.as_deref() {
-        Some("Pool" | "PgPool" | "MySqlPool" | "SqlitePool") => {
-            Err(diagnostics::not_a_transaction(ty, "a pool"))
-        }
-        Some("PoolConnection" | "PgConnection" | "MySqlConnection" | "SqliteConnection") => {
-            Err(diagnostics::not_a_transaction(ty, "a bare connection"))
-        }
-        Some("Transaction") if !is_mut => Err(diagnostics::transaction_not_mut(ty)),
-        _ => Ok(()),
-    }
-}
-
-fn last_segment(ty: &Type) -> Option<&Ident> {
+pub(crate) fn last_segment(ty: &Type) -> Option<&Ident> {
     match ungrouped(ty) {
         Type::Path(path) => path.path.segments.last().map(|segment| &segment.ident),
         _ => None,
@@ -206,16 +206,14 @@ pub(crate) fn ungrouped(ty: &Type) -> &Type {
     }
 }
 
-/// Says whether `impl` stands anywhere in the tokens of a type.
-pub(crate) fn mentions_impl(tokens: impl quote::ToTokens) -> bool {
-    fn search(tokens: TokenStream) -> bool {
-        tokens.into_iter().any(|token| match token {
-            TokenTree::Ident(ident) => ident == "impl",
-            TokenTree::Group(group) => search(group.stream()),
-            _ => false,
-        })
-    }
-    search(tokens.to_token_stream())
+/// Says whether a word stands anywhere in the tokens.
+pub(crate) fn mentions(tokens: impl ToTokens, word: &str) -> bool {
+    let mut tokens = tokens.to_token_stream().into_iter();
+    tokens.any(|token| match token {
+        TokenTree::Ident(ident) => ident == word,
+        TokenTree::Group(group) => mentions(group.stream(), word),
+        _ => false,
+    })
 }
 
 fn is_function(input: ParseStream<'_>) -> bool {

@@ -18,10 +18,15 @@ mod emit;
 mod expand;
 mod handler;
 mod key;
+mod mistakes;
 mod output;
 mod paths;
+mod pieces;
+mod plan;
 #[cfg(test)]
 mod tests;
+mod transaction;
+mod value;
 
 use proc_macro::TokenStream;
 

@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 use syn::{GenericArgument, PathArguments, ReturnType, Signature, Type, TypeParamBound};
 
 use crate::diagnostics;
-use crate::handler::{mentions_impl, ungrouped};
+use crate::handler::{mentions, ungrouped};
 use crate::paths::Runtime;
 
 /// How the handler's future comes about.
@@ -38,7 +38,7 @@ pub(crate) fn rewrite(sig: &mut Signature, runtime: &Runtime) -> syn::Result<Out
     let ReturnType::Type(_, ty) = &mut sig.output else {
         return Err(diagnostics::no_result(sig));
     };
-    if mentions_impl(&**ty) {
+    if mentions(&ty, "impl") {
         return Err(diagnostics::impl_in_result(ty));
     }
     if !may_be_result(ty) {
@@ -93,8 +93,8 @@ fn rewrite_boxed(sig: &mut Signature, runtime: &Runtime) -> syn::Result<Output> 
 /// `Result<T, …>` becomes `Result<Outcome<T>, …>` in place, which reads well in
 /// rustdoc. Any other alias goes through a projection.
 fn outcome(result: &Type, runtime: &Runtime) -> TokenStream {
-    let root = runtime.root();
     let span = result.span();
+    let root = runtime.root(span);
     if let Type::Path(path) = ungrouped(result) {
         let mut path = path.clone();
         if let Some(value) = value_of_result(&mut path) {

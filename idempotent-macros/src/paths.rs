@@ -1,25 +1,27 @@
 //! Paths into the runtime, and spans.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{ToTokens, quote_spanned};
 use syn::Path;
 
 /// Where the runtime lives: `::idempotent_runtime`, or what `crate = …` says.
 #[derive(Clone)]
-pub(crate) struct Runtime(TokenStream);
+pub(crate) struct Runtime(Option<Path>);
 
 impl Runtime {
     pub(crate) fn new(path: Option<&Path>) -> Self {
-        Self(path.map_or_else(|| quote!(::idempotent_runtime), ToTokens::to_token_stream))
+        Self(path.cloned())
     }
 
-    pub(crate) fn root(&self) -> &TokenStream {
-        &self.0
+    /// The root, with the span of what it is used for; a written one with its own.
+    pub(crate) fn root(&self, span: Span) -> TokenStream {
+        let written = self.0.as_ref().map(ToTokens::to_token_stream);
+        written.unwrap_or_else(|| quote_spanned!(span=> ::idempotent_runtime))
     }
 
     /// A path to an item of `__private`, with the span of what it is used for.
     pub(crate) fn private(&self, name: &str, span: Span) -> TokenStream {
-        let root = &self.0;
+        let root = self.root(span);
         let name = syn::Ident::new(name, span);
         quote_spanned!(span=> #root::__private::#name)
     }

@@ -10,7 +10,8 @@ use sqlx_core::transaction::TransactionManager;
 use uuid::Uuid;
 
 use crate::error::{Cause, Error, Lost};
-use crate::handler::{Frame, Guard, Handler, HandlerResult};
+use crate::frame::Frame;
+use crate::handler::{Guard, Handler};
 use crate::key::Key;
 use crate::outcome::Outcome;
 use crate::store::{Row, Store, Unproven};
@@ -96,15 +97,15 @@ impl<DB: Store> Drop for Claimed<'_, '_, DB> {
 
 /// Claims the key. `Err` holds what the handler returns at once: `Duplicate`,
 /// or an error.
-pub async fn claim<'a, 'c, R: HandlerResult, DB: Store>(
-    frame: Frame<R>,
+pub async fn claim<'a, 'c, R, T, E, O, DB: Store>(
+    frame: Frame<R, T, E, O>,
     tx: &'a mut Transaction<'c, DB>,
     handler: &'static Handler,
     key: Key,
-) -> Result<Claimed<'a, 'c, DB>, R::Outcome> {
+) -> Result<Claimed<'a, 'c, DB>, O> {
     match try_claim(tx, handler, key).await {
         Ok(Some(claimed)) => Ok(claimed),
-        Ok(None) => Err(R::from_result(Ok(Outcome::Duplicate))),
+        Ok(None) => Err((frame.make)(Ok(Outcome::Duplicate))),
         Err(error) => Err(frame.fail(error)),
     }
 }
@@ -125,18 +126,18 @@ pub fn bound<DB: Store>(claimed: &Claimed<'_, '_, DB>) -> Claim {
 }
 
 /// Proves the claim of a body that succeeded; undoes that of one that failed.
-pub async fn finish<R: HandlerResult, DB: Store>(
-    frame: Frame<R>,
+pub async fn finish<R, T, E, O, DB: Store>(
+    frame: Frame<R, T, E, O>,
     claimed: Claimed<'_, '_, DB>,
     result: R,
-) -> R::Outcome {
-    match result.into_result() {
+) -> O {
+    match (frame.read)(result) {
         Ok(value) => match claimed.prove().await {
-            Ok(()) => R::from_result(Ok(Outcome::Processed(value))),
+            Ok(()) => (frame.make)(Ok(Outcome::Processed(value))),
             Err(error) => frame.fail(error),
         },
         Err(error) => match claimed.undo().await {
-            Ok(()) => R::from_result(Err(error)),
+            Ok(()) => (frame.make)(Err(error)),
             Err(lost) => frame.fail(lost),
         },
     }

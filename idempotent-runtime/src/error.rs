@@ -41,8 +41,7 @@ pub(crate) enum Cause {
     TransactionLost(Lost),
     SharedScope {
         scope: &'static str,
-        first: &'static str,
-        second: &'static str,
+        function: &'static str,
     },
     Table(String),
     Unsupported(&'static str),
@@ -169,9 +168,11 @@ impl Display for Error {
             Cause::TransactionLost(_) => f.write_str(
                 "the transaction that claimed the key was lost before the handler returned",
             ),
-            Cause::SharedScope { scope, .. } => {
-                write!(f, "two handlers share the default scope `{scope}`")
-            }
+            Cause::SharedScope { scope, function } => write!(
+                f,
+                "default scope `{scope}` would not be its own: `{function}` is not a free function of its module; \
+                 write `scope = \"…\"`",
+            ),
             Cause::Table(fact) => f.write_str(fact),
             Cause::Unsupported(fact) => f.write_str(fact),
         }
@@ -219,9 +220,9 @@ impl Display for Cause {
                      a statement committed implicitly, or a deadlock's error was swallowed"
                 }
             }),
-            Self::SharedScope { first, second, .. } => write!(
-                f,
-                "they would swallow each other's messages: write `scope = \"…\"` at {first} or at {second}",
+            Self::SharedScope { .. } => f.write_str(
+                "a handler in an `impl`, a trait or another function may share module, name and key with one \
+                 that would swallow its messages",
             ),
             Self::Table(_) => f.write_str("see the docs of `Table`"),
             Self::Unsupported(_) => f.write_str("see the docs of `Attempts`"),

@@ -1,17 +1,12 @@
-//! What the attribute knows of a handler before any message arrives, and the
-//! handler's return type.
+//! What the attribute knows of a handler before any message arrives.
 
-#![allow(
-    clippy::missing_errors_doc,
-    reason = "the functions that return a result are hidden"
-)]
-
-use std::collections::BTreeMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::any::type_name;
+use std::pin::pin;
+use std::sync::OnceLock;
+use std::task::{Context, Poll, Waker};
 
 use crate::error::{Cause, Error};
 use crate::key::{Key, KeyBuilder};
-use crate::outcome::Outcome;
 use crate::table::Table;
 
 /// A handler, as its attribute describes it.
@@ -20,9 +15,8 @@ pub struct Handler {
     pub(crate) scope: &'static str,
     pub(crate) table: Table,
     pub(crate) guard: Guard,
-    /// Where the attribute stands, if the scope is the default one.
-    site: Option<&'static str>,
-    registered: OnceLock<Option<&'static str>>,
+    /// The handler's path, if its default scope does not begin with it.
+    stray: OnceLock<&'static str>,
 }
 
 /// What proves that the claim's transaction is still alive after the body.
@@ -50,8 +44,7 @@ impl Handler {
             scope,
             table: Table::literal(table),
             guard,
-            site: None,
-            registered: OnceLock::new(),
+            stray: OnceLock::new(),
         }
     }
 
@@ -63,7 +56,6 @@ impl Handler {
     #[must_use]
     pub const fn with_default_scope(
         scope: &'static str,
-        site: &'static str,
         guard: Guard,
         table: &'static str,
     ) -> Self {
@@ -76,39 +68,72 @@ impl Handler {
             scope,
             table: Table::literal(table),
             guard,
-            site: Some(site),
-            registered: OnceLock::new(),
+            stray: OnceLock::new(),
         }
     }
 
-    /// Refuses a default scope that another handler of this process has too.
-    /// The attribute cannot see that: associated functions of two types, or
-    /// functions inside functions, may share path, name and key.
+    /// Refuses a default scope that another handler may have too.
     pub(crate) fn check_scope(&self) -> Result<(), Error> {
-        let Some(site) = self.site else {
-            return Ok(());
-        };
-        match self.registered.get_or_init(|| register(self.scope, site)) {
+        match self.stray.get() {
             None => Ok(()),
-            Some(first) => Err(Error::new(Cause::SharedScope {
+            Some(function) => Err(Error::new(Cause::SharedScope {
                 scope: self.scope,
-                first,
-                second: site,
+                function,
             })),
         }
     }
 }
 
-/// Returns the site of the handler that has the scope already, if there is one.
-fn register(scope: &'static str, site: &'static str) -> Option<&'static str> {
-    static SITES: Mutex<BTreeMap<&str, &str>> = Mutex::new(BTreeMap::new());
+/// Checks that a handler with a default scope is the function that the scope
+/// names: that of its module, and no other. The attribute cannot see that.
+/// Associated functions, and functions inside functions, may share module, name
+/// and key.
+///
+/// `closure` stands in the handler's body: the name of its type begins with the
+/// handler's own path.
+pub fn located<F>(handler: &'static Handler, _closure: &F) -> &'static Handler {
+    let function = function_of::<F>();
+    let path = handler.scope.split('(').next().unwrap_or_default();
+    if names_are_known() && !is_same_path(function, path) {
+        // All instances of a generic handler share `handler`; and none of them is
+        // a function of its module.
+        handler.stray.get_or_init(|| function);
+    }
+    handler
+}
 
-    let first = *SITES
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .entry(scope)
-        .or_insert(site);
-    (first != site).then_some(first)
+/// The path of the function that a closure stands in.
+fn function_of<F>() -> &'static str {
+    let mut path = type_name::<F>();
+    while let Some(outer) = path.strip_suffix("::{{closure}}") {
+        path = outer;
+    }
+    path
+}
+
+/// `a::r#loop` and `a::loop`
+fn is_same_path(one: &str, other: &str) -> bool {
+    let names = |path| str::split(path, "::").map(|name| name.trim_start_matches("r#"));
+    names(one).eq(names(other))
+}
+
+/// Rust promises nothing of a type's name. Where it is not what we know, of a
+/// function that is known, it tells nothing of others.
+fn names_are_known() -> bool {
+    static ARE_KNOWN: OnceLock<bool> = OnceLock::new();
+
+    *ARE_KNOWN.get_or_init(|| {
+        let path = pin!(canary()).poll(&mut Context::from_waker(Waker::noop()));
+        path == Poll::Ready(concat!(module_path!(), "::canary"))
+    })
+}
+
+#[expect(clippy::unused_async, reason = "it is a handler, as far as names go")]
+async fn canary() -> &'static str {
+    fn path<F>(_: &F) -> &'static str {
+        function_of::<F>()
+    }
+    path(&|| {})
 }
 
 /// The alphabet of a scope leaves nothing to quote in a statement.
@@ -139,110 +164,9 @@ pub fn finish_key(key: KeyBuilder) -> Key {
     key.finish()
 }
 
-/// The `Result` that a handler's body returns.
-#[diagnostic::on_unimplemented(
-    message = "an idempotent handler returns a `Result`",
-    label = "`{Self}` is not a `Result`",
-    note = "return `Result<T, E>`: the caller sees `Result<Outcome<T>, E>`"
-)]
-pub trait HandlerResult {
-    /// The value of a handler that succeeds.
-    type Value;
-    /// The error of a handler that fails.
-    type Error;
-    /// What the caller sees.
-    type Outcome;
-
-    /// The result, in the one shape the frame works with.
-    fn into_result(self) -> Result<Self::Value, Self::Error>;
-    /// Back to the shape the caller sees.
-    fn from_result(result: Result<Outcome<Self::Value>, Self::Error>) -> Self::Outcome;
-}
-
-impl<T, E> HandlerResult for Result<T, E> {
-    type Value = T;
-    type Error = E;
-    type Outcome = Result<Outcome<T>, E>;
-
-    fn into_result(self) -> Self {
-        self
-    }
-
-    fn from_result(result: Result<Outcome<T>, E>) -> Self::Outcome {
-        result
-    }
-}
-
-/// An error type that can carry ours.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot carry the errors of `#[idempotent]`",
-    label = "the handler's error type",
-    note = "implement `From<idempotent_runtime::Error>` for `{Self}`, for instance with `#[from]` of thiserror"
-)]
-pub trait HandlerError {
-    /// Wraps our error.
-    fn from_idempotent(error: Error) -> Self;
-}
-
-#[diagnostic::do_not_recommend]
-impl<E: From<Error>> HandlerError for E {
-    fn from_idempotent(error: Error) -> Self {
-        error.into()
-    }
-}
-
-/// How a handler that returns `R` is told of our errors.
-pub struct Frame<R: HandlerResult> {
-    convert: fn(Error) -> R::Error,
-}
-
-impl<R: HandlerResult> Clone for Frame<R> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<R: HandlerResult> Copy for Frame<R> {}
-
-impl<R: HandlerResult> Frame<R> {
-    pub(crate) fn fail(self, error: Error) -> R::Outcome {
-        R::from_result(Err((self.convert)(error)))
-    }
-}
-
-/// The one place that asks the handler's return type for its traits, so that a
-/// mistake there is one error.
-#[must_use]
-pub fn frame<R>() -> Frame<R>
-where
-    R: HandlerResult,
-    R::Error: HandlerError,
-{
-    Frame {
-        convert: HandlerError::from_idempotent,
-    }
-}
-
-/// Stands in an arm that never runs, so that the body's type is known from its
-/// first line on.
-///
-/// # Panics
-///
-/// Always.
-#[must_use]
-pub fn hint<R>() -> R {
-    unreachable!("never called: it tells the compiler a type")
-}
-
-/// The frame of a handler whose attribute has mistakes: the program does not
-/// compile, and callers see the type that they will see once it does.
-pub fn unclaimed<R: HandlerResult>(result: R) -> R::Outcome {
-    R::from_result(result.into_result().map(Outcome::Processed))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{is_scope, register};
+    use super::{Guard, Handler, is_same_path, is_scope, located, names_are_known};
 
     #[test]
     fn scopes() {
@@ -259,13 +183,66 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_default_scope_belongs_to_the_first_handler_that_used_it() {
-        assert_eq!(register("a::shared(id)", "src/a.rs:1:1"), None);
-        assert_eq!(register("a::shared(id)", "src/a.rs:1:1"), None);
-        assert_eq!(
-            register("a::shared(id)", "src/a.rs:9:1"),
-            Some("src/a.rs:1:1")
+    fn free() -> &'static Handler {
+        static HANDLER: Handler = Handler::with_default_scope(
+            concat!(module_path!(), "::free(id)"),
+            Guard::Verify,
+            "seen",
         );
+        located(&HANDLER, &|| {})
+    }
+
+    struct Generic<T>(T);
+
+    impl<T> Generic<T> {
+        fn associated() -> &'static Handler {
+            static HANDLER: Handler = Handler::with_default_scope(
+                concat!(module_path!(), "::associated(id)"),
+                Guard::Verify,
+                "seen",
+            );
+            located(&HANDLER, &|| {})
+        }
+    }
+
+    #[test]
+    fn the_names_of_types_are_as_expected() {
+        assert!(names_are_known());
+    }
+
+    #[test]
+    fn a_free_function_has_its_scope_for_itself() {
+        assert!(free().check_scope().is_ok());
+    }
+
+    #[test]
+    fn an_associated_function_does_not_even_if_it_is_the_first() {
+        let error = Generic::<u8>::associated().check_scope().unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("Generic<u8>::associated` is not a free function"),
+            "{text}"
+        );
+        assert!(text.contains("write `scope = "), "{text}");
+        assert!(Generic::<u16>::associated().check_scope().is_err());
+    }
+
+    #[test]
+    fn a_function_in_a_function_does_not_either() {
+        fn free() -> &'static Handler {
+            static HANDLER: Handler = Handler::with_default_scope(
+                concat!(module_path!(), "::free(id)"),
+                Guard::Verify,
+                "seen",
+            );
+            located(&HANDLER, &|| {})
+        }
+        assert!(free().check_scope().is_err());
+    }
+
+    #[test]
+    fn raw_names_are_names() {
+        assert!(is_same_path("a::r#in::r#loop", "a::in::loop"));
+        assert!(!is_same_path("a::in::First::loop", "a::in::loop"));
     }
 }

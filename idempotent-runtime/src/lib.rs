@@ -38,7 +38,9 @@
 //! # Ok(())
 //! # }
 //! # }
-//! # #[cfg(feature = "sqlite")] example::main().unwrap();
+//! # fn main() {
+//! #     #[cfg(feature = "sqlite")] example::main().unwrap();
+//! # }
 //! ```
 //!
 //! # Vocabulary
@@ -86,6 +88,7 @@ mod attempts;
 mod claim;
 mod disposition;
 mod error;
+mod frame;
 mod handler;
 mod key;
 mod outcome;
@@ -115,18 +118,15 @@ mod readme {}
 pub mod __private {
     pub use crate::attempts::IntoAttempts;
     pub use crate::claim::{Claimed, bound, claim, finish, transaction};
-    pub use crate::handler::{
-        Frame, Guard, Handler, HandlerError, HandlerResult, finish_key, frame, hint, new_key,
-        unclaimed,
-    };
+    pub use crate::frame::{Frame, HandlerError, HandlerResult, frame, hint, unclaimed};
+    pub use crate::handler::{Guard, Handler, finish_key, located, new_key};
     pub use crate::key::{
-        Key, KeyBuilder, PartOption, TextOption, field, nullable_field, nullable_part,
-        nullable_stable_field, nullable_stable_part, part, required_field, required_part,
-        required_stable_field, required_stable_part, stable_field, stable_part,
+        Key, KeyBuilder, PartOption, TextOption, at, nullable_part, nullable_stable_part, part,
+        required_part, required_stable_part, stable_part,
     };
     pub use crate::retry::{Probe, ViaDeref, ViaDerefSync, ViaError, ViaNothing};
     pub use crate::transact::{
-        Lease, Run, Settled, after_begin, after_commit, after_error, begin, commit, lease,
-        release, release_after, roll_back, run, settled,
+        Lease, Run, Settled, after_begin, after_commit, after_error, begin, commit, lease, release,
+        release_after, roll_back, run, settled,
     };
 }

@@ -123,6 +123,17 @@ pub async fn generic<DB: Store, K: KeyPart + Send>(
     Ok(id)
 }
 
+/// What clippy says of a function, it says of a handler too.
+///
+/// # Errors
+///
+/// None.
+#[expect(clippy::needless_return, reason = "that is the lint to be seen")]
+#[idempotent(key(id))]
+pub async fn needless_return(_tx: &mut Transaction<'_, Sqlite>, id: i64) -> sqlx::Result<i64> {
+    return Ok(id);
+}
+
 /// Vanishes, with all that the attribute made of it.
 #[cfg(any())]
 #[idempotent(key(id))]
@@ -243,6 +254,7 @@ async fn the_handlers_run() -> Result<(), Box<dyn std::error::Error>> {
     );
     assert_eq!(unquoted(&mut tx, &msg, "me").await?, Outcome::Processed(2));
     assert_eq!(unused(&mut tx, 7, &msg, 0).await?, Outcome::Processed(()));
+    assert_eq!(needless_return(&mut tx, 7).await?, Outcome::Processed(7));
     assert_eq!(generic(&mut tx, 7).await?, Outcome::Processed(7));
     assert_eq!(instrumented_above(&mut tx, 7).await?, Outcome::Processed(7));
     assert_eq!(instrumented_below(&mut tx, 7).await?, Outcome::Processed(7));

@@ -11,76 +11,9 @@ use syn::{
 };
 
 use super::diagnostics;
-use crate::diagnostics::Errors;
-
-/// Where an attribute stands.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Place {
-    Type,
-    Variant,
-    Field,
-}
-
-impl Place {
-    pub(super) fn article(self) -> &'static str {
-        match self {
-            Self::Type => "a type",
-            Self::Variant => "a variant",
-            Self::Field => "a field",
-        }
-    }
-
-    pub(super) fn arguments(self) -> impl Iterator<Item = &'static str> {
-        let keywords: &[Keyword] = match self {
-            Self::Type => &[Keyword::Crate],
-            Self::Variant => &[Keyword::Name],
-            Self::Field => &[Keyword::Stable, Keyword::Nullable, Keyword::Required],
-        };
-        keywords.iter().map(|keyword| keyword.name())
-    }
-}
-
-/// The arguments there are.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Keyword {
-    Crate,
-    Name,
-    Stable,
-    Nullable,
-    Required,
-}
-
-impl Keyword {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Crate => "crate",
-            Self::Name => "name",
-            Self::Stable => "stable",
-            Self::Nullable => "nullable",
-            Self::Required => "required",
-        }
-    }
-
-    fn place(self) -> Place {
-        match self {
-            Self::Crate => Place::Type,
-            Self::Name => Place::Variant,
-            Self::Stable | Self::Nullable | Self::Required => Place::Field,
-        }
-    }
-
-    fn find(name: &str) -> Option<Self> {
-        [
-            Self::Crate,
-            Self::Name,
-            Self::Stable,
-            Self::Nullable,
-            Self::Required,
-        ]
-        .into_iter()
-        .find(|known| known.name() == name)
-    }
-}
+use super::keyword::{Keyword, Place};
+use crate::key::{Assertion, Presence};
+use crate::mistakes::Errors;
 
 pub(super) struct TypeArguments {
     /// The path of the runtime.
@@ -128,21 +61,6 @@ impl VariantName {
         }
         name
     }
-}
-
-/// Whether a field may stand in a key unasserted.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Assertion {
-    None,
-    Stable,
-}
-
-/// What the absence of a field's value means.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Presence {
-    Always,
-    Nullable,
-    Required,
 }
 
 pub(super) struct FieldArguments {

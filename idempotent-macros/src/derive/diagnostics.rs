@@ -3,8 +3,8 @@
 use proc_macro2::Span;
 use syn::Error;
 
-use super::arguments::Place;
-use crate::diagnostics::{list, message, near};
+use super::keyword::Place;
+use crate::mistakes::{list, message, near};
 
 pub(super) fn union(span: Span) -> Error {
     message(

@@ -2,14 +2,13 @@
 
 use std::collections::HashSet;
 
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Generics, Ident};
 
-use super::{
-    arguments::{Assertion, Presence},
-    input::{CountedFields, Field, Shape, Variant},
-};
+use super::dependence::Dependence;
+use super::input::{CountedFields, Field, Shape, Variant};
+use crate::key::{self, Assertion, Presence};
 
 /// The type that the traits are implemented for.
 pub(super) struct Target<'a> {
@@ -138,12 +137,12 @@ impl<'a> Target<'a> {
     fn pushes(&self, fields: &CountedFields<'_>, writer: &Ident) -> TokenStream {
         let push = |(index, field): (usize, &Field<'_>)| {
             let span = Span::mixed_site().located_at(field.span());
-            let assertion = match self.dependence(field) {
+            let assertion = match Dependence::of(field.ty, self.ident, self.generics) {
                 // The bounds of the implementation say what the type must be.
                 Dependence::Parameters | Dependence::Recursion => Assertion::Stable,
                 Dependence::None => field.arguments.assertion,
             };
-            let function = Ident::new(function(field.arguments.presence, assertion), span);
+            let function = Ident::new(key::writer(field.arguments.presence, assertion), span);
             let runtime = &self.runtime;
             let value = local(index, span);
             let path = quote_spanned!(span=> #runtime::__private::#function);
@@ -173,7 +172,7 @@ impl<'a> Target<'a> {
 
     fn bounds_of(&self, field: &Field<'_>, of: Trait) -> Vec<TokenStream> {
         let ty = field.ty;
-        match self.dependence(field) {
+        match Dependence::of(field.ty, self.ident, self.generics) {
             Dependence::None => Vec::new(),
             // A bound on a type that contains this one would need itself.
             Dependence::Recursion => {
@@ -193,39 +192,6 @@ impl<'a> Target<'a> {
             }
         }
     }
-
-    fn dependence(&self, field: &Field<'_>) -> Dependence {
-        let parameters: Vec<_> = self.generics.type_params().map(|it| &it.ident).collect();
-        if parameters.is_empty() {
-            return Dependence::None;
-        }
-        let tokens = field.ty.to_token_stream();
-        if mentions(tokens.clone(), &|ident| {
-            ident == "Self" || ident == self.ident
-        }) {
-            Dependence::Recursion
-        } else if mentions(tokens, &|ident| parameters.contains(&ident)) {
-            Dependence::Parameters
-        } else {
-            Dependence::None
-        }
-    }
-}
-
-/// Whether a field's type depends on the parameters of the type.
-enum Dependence {
-    None,
-    Parameters,
-    /// It contains the type itself.
-    Recursion,
-}
-
-fn mentions(tokens: TokenStream, is: &impl Fn(&Ident) -> bool) -> bool {
-    tokens.into_iter().any(|token| match token {
-        TokenTree::Ident(ident) => is(&ident),
-        TokenTree::Group(group) => mentions(group.stream(), is),
-        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
-    })
 }
 
 fn pattern(fields: &CountedFields<'_>) -> TokenStream {
@@ -247,16 +213,4 @@ fn bindings(fields: &CountedFields<'_>, mode: &TokenStream) -> TokenStream {
 
 fn local(index: usize, span: Span) -> Ident {
     format_ident!("field_{index}", span = span)
-}
-
-/// The function of the runtime that pushes a field.
-fn function(presence: Presence, assertion: Assertion) -> &'static str {
-    match (presence, assertion) {
-        (Presence::Always, Assertion::None) => "field",
-        (Presence::Always, Assertion::Stable) => "stable_field",
-        (Presence::Nullable, Assertion::None) => "nullable_field",
-        (Presence::Nullable, Assertion::Stable) => "nullable_stable_field",
-        (Presence::Required, Assertion::None) => "required_field",
-        (Presence::Required, Assertion::Stable) => "required_stable_field",
-    }
 }

@@ -3,12 +3,12 @@
 use proc_macro2::Span;
 use syn::{Data, Fields, Ident, Member, Type, spanned::Spanned};
 
-use crate::diagnostics::Errors;
-
 use super::{
-    arguments::{Assertion, FieldArguments, Presence, VariantName},
+    arguments::{FieldArguments, VariantName},
     diagnostics,
 };
+use crate::key::{Assertion, Presence};
+use crate::mistakes::Errors;
 
 pub(super) enum Shape<'a> {
     Struct(CountedFields<'a>),

@@ -1,16 +1,18 @@
 //! `#[derive(KeyPart)]`.
 
 mod arguments;
+mod dependence;
 mod diagnostics;
 mod emit;
 mod input;
+mod keyword;
 
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::DeriveInput;
 
 use self::{arguments::TypeArguments, emit::Target, input::Shape};
-use crate::diagnostics::Errors;
+use crate::mistakes::Errors;
 
 /// Implements `KeyText` and `KeyPart` for `item`, or reports every mistake in it.
 pub(crate) fn expand(item: TokenStream) -> TokenStream {

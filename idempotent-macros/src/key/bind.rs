@@ -3,16 +3,15 @@
 use proc_macro2::{Group, Ident, TokenStream, TokenTree};
 
 use super::{Assertion, BoundPath, KeyPath, Place};
-use crate::diagnostics::{self, Errors};
+use crate::diagnostics;
 use crate::handler::Handler;
+use crate::mistakes::Errors;
 
 /// Every root becomes the very name that the signature holds, so that it
 /// resolves also in handlers that a macro made.
 pub(crate) fn bind(path: &KeyPath, handler: &Handler, errors: &mut Errors) -> Option<BoundPath> {
-    let is_known = |root: &Ident| {
-        root == "self" && handler.receiver().is_some() || handler.name(root).is_some()
-    };
-    if path.assertion == Assertion::None && !path.roots.iter().all(is_known) {
+    let is_known = |root: &&Ident| handler.is_root(root);
+    if path.assertion == Assertion::None && !path.roots.iter().all(|root| is_known(&root)) {
         for root in path.roots.iter().filter(|root| !is_known(root)) {
             errors.push(diagnostics::unknown_parameter(root, &path.text, handler));
         }
@@ -20,6 +19,11 @@ pub(crate) fn bind(path: &KeyPath, handler: &Handler, errors: &mut Errors) -> Op
     }
     Some(BoundPath {
         tokens: resolve(path.tokens.clone(), handler),
+        changeable: if path.is_plain {
+            Vec::new()
+        } else {
+            path.roots.clone()
+        },
         text: path.text.clone(),
         presence: path.presence,
         assertion: path.assertion,

@@ -4,8 +4,12 @@
 //! asserted expressions can be expressed; `bind` makes a [`BoundPath`], whose
 //! root is a parameter of the handler.
 
+mod asserted;
 mod bind;
+mod fresh;
 mod parse;
+mod path;
+mod spell;
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::Ident;
@@ -24,7 +28,7 @@ pub(crate) struct KeyPath {
     pub(crate) text: String,
     pub(crate) presence: Presence,
     pub(crate) assertion: Assertion,
-    /// Calls and indexes do not go into a default scope.
+    /// A default scope names parameters and fields, no other expression.
     pub(crate) is_plain: bool,
     pub(crate) span: Span,
 }
@@ -37,10 +41,30 @@ pub(crate) enum Presence {
     Nullable,
 }
 
+/// Whether a value is said to be the same at every delivery.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(crate) enum Assertion {
     None,
     Stable,
+}
+
+/// The function of the runtime that writes a part of a key, or a field of a
+/// derived type.
+pub(crate) const fn writer(presence: Presence, assertion: Assertion) -> &'static str {
+    match (presence, assertion) {
+        (Presence::Always, Assertion::None) => "part",
+        (Presence::Always, Assertion::Stable) => "stable_part",
+        (Presence::Required, Assertion::None) => "required_part",
+        (Presence::Required, Assertion::Stable) => "required_stable_part",
+        (Presence::Nullable, Assertion::None) => "nullable_part",
+        (Presence::Nullable, Assertion::Stable) => "nullable_stable_part",
+    }
+}
+
+/// What an expression is found to be made of.
+struct Found {
+    roots: Vec<Ident>,
+    is_plain: bool,
 }
 
 /// Where a walk through the tokens of an expression stands.
@@ -82,22 +106,10 @@ impl Place {
 /// A part of the key whose root is a parameter.
 pub(crate) struct BoundPath {
     pub(crate) tokens: TokenStream,
+    /// The names that it may change, as a method with `&mut self` does.
+    pub(crate) changeable: Vec<Ident>,
     pub(crate) text: String,
     pub(crate) presence: Presence,
     pub(crate) assertion: Assertion,
     pub(crate) span: Span,
-}
-
-impl BoundPath {
-    /// The function of the runtime that writes this part.
-    pub(crate) const fn writer(&self) -> &'static str {
-        match (self.assertion, self.presence) {
-            (Assertion::None, Presence::Always) => "part",
-            (Assertion::None, Presence::Required) => "required_part",
-            (Assertion::None, Presence::Nullable) => "nullable_part",
-            (Assertion::Stable, Presence::Always) => "stable_part",
-            (Assertion::Stable, Presence::Required) => "required_stable_part",
-            (Assertion::Stable, Presence::Nullable) => "nullable_stable_part",
-        }
-    }
 }

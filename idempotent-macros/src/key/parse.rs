@@ -1,33 +1,16 @@
 //! The language of key parts.
 
-use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Expr, ExprCall, Ident, LitStr, Member};
+use syn::{Expr, ExprCall, LitStr, Member, UnOp};
 
-use super::{Assertion, KeyPath, Place, Presence};
-use crate::args::{Piece, split};
-use crate::diagnostics::{self, Errors};
+use super::spell::spelled;
+use super::{Assertion, Found, KeyPath, Presence, asserted, path};
+use crate::diagnostics;
+use crate::mistakes::Errors;
 use crate::paths::mixed;
-
-/// Calls whose value is another one every time, whatever they are called on.
-const FRESH: [&str; 14] = [
-    "elapsed",
-    "gen_range",
-    "nanoid",
-    "new_v1",
-    "new_v4",
-    "new_v6",
-    "new_v7",
-    "now",
-    "now_local",
-    "now_utc",
-    "now_v1",
-    "now_v6",
-    "now_v7",
-    "random",
-];
+use crate::pieces::{Piece, split};
 
 /// `key = "…"`. All spans are the literal's: its text must name the segment.
 pub(crate) fn parse_literal(literal: &LitStr, errors: &mut Errors) -> Vec<KeyPath> {
@@ -78,32 +61,33 @@ fn parse_part(tokens: &TokenStream) -> syn::Result<KeyPath> {
         }
         inner = argument;
     }
-    let mut walk = Walk {
-        roots: Vec::new(),
-        is_plain: true,
-    };
-    if assertion == Assertion::Stable {
-        walk.assert(inner)?;
-    } else {
-        walk.path(inner)?;
-    }
-    let text = spelled(&inner.to_token_stream());
-    let text = text.trim_start_matches('&').to_owned();
-    let tokens = inner.to_token_stream();
-    let span = if assertion == Assertion::Stable {
-        expr.span()
-    } else {
-        last_span(inner)
+    let named = &*spelled(inner);
+    let Found { roots, is_plain } = match assertion {
+        Assertion::Stable => asserted::search(inner)?,
+        Assertion::None => path::walk(referent(inner))?,
     };
     Ok(KeyPath {
-        tokens,
-        roots: walk.roots,
-        text,
+        tokens: inner.to_token_stream(),
+        roots,
+        text: named.trim_start_matches(['&', '*']).to_owned(),
         presence,
         assertion,
-        is_plain: walk.is_plain,
-        span,
+        is_plain,
+        span: match assertion {
+            Assertion::Stable => expr.span(),
+            Assertion::None => last_span(inner),
+        },
     })
+}
+
+/// `msg.id` of `&msg.id` and `*msg.id`, which have the same text.
+fn referent(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Group(group) => referent(&group.expr),
+        Expr::Reference(reference) if reference.mutability.is_none() => referent(&reference.expr),
+        Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => referent(&unary.expr),
+        expr => expr,
+    }
 }
 
 enum Wrapper {
@@ -137,118 +121,6 @@ fn wrapper(expr: &Expr) -> syn::Result<Option<(Wrapper, &Expr)>> {
     }
 }
 
-/// What a walk through an expression finds.
-struct Walk {
-    roots: Vec<Ident>,
-    is_plain: bool,
-}
-
-impl Walk {
-    /// Fields, method calls and literal indexes, down to a name.
-    fn path(&mut self, expr: &Expr) -> syn::Result<()> {
-        match expr {
-            Expr::Path(path) if path.qself.is_none() => match path.path.get_ident() {
-                Some(root) => {
-                    self.roots.push(root.clone());
-                    Ok(())
-                }
-                None => Err(not_a_path(expr)),
-            },
-            Expr::Field(field) => self.path(&field.base),
-            Expr::Paren(paren) => self.path(&paren.expr),
-            Expr::Group(group) => self.path(&group.expr),
-            Expr::Reference(reference) if reference.mutability.is_none() => {
-                self.path(&reference.expr)
-            }
-            Expr::Index(index) if matches!(&*index.index, Expr::Lit(_)) => {
-                self.is_plain = false;
-                self.path(&index.expr)
-            }
-            Expr::MethodCall(call) => {
-                self.is_plain = false;
-                if is_fresh(&call.method) {
-                    return Err(diagnostics::fresh_value(
-                        call.method.span(),
-                        &spelled(&expr.to_token_stream()),
-                    ));
-                }
-                for argument in call
-                    .args
-                    .iter()
-                    .filter(|argument| !matches!(argument, Expr::Lit(_)))
-                {
-                    self.path(argument)?;
-                }
-                self.path(&call.receiver)
-            }
-            Expr::Call(_) | Expr::Macro(_) => Err(unstable(expr)),
-            _ => Err(not_a_path(expr)),
-        }
-    }
-
-    /// Any expression, as long as it does not make a fresh value.
-    fn assert(&mut self, expr: &Expr) -> syn::Result<()> {
-        self.is_plain = matches!(expr, Expr::Path(_) | Expr::Field(_));
-        self.search(expr.to_token_stream())
-    }
-
-    fn search(&mut self, tokens: TokenStream) -> syn::Result<()> {
-        let mut place = Place::default();
-        let mut tokens = tokens.into_iter().peekable();
-        while let Some(token) = tokens.next() {
-            match &token {
-                TokenTree::Group(group) => self.search(group.stream())?,
-                TokenTree::Ident(ident) => {
-                    let is_function = place.is_in_path() || is_called(tokens.peek());
-                    if is_function && is_fresh(ident) {
-                        let text = format!("{ident}()");
-                        return Err(diagnostics::fresh_value(ident.span(), &text));
-                    }
-                    if place.may_be_variable() {
-                        self.roots.push(ident.clone());
-                    }
-                }
-                TokenTree::Punct(_) | TokenTree::Literal(_) => {}
-            }
-            place.pass(&token);
-        }
-        Ok(())
-    }
-}
-
-/// `name(…)`, `name!`, `name::<T>(…)`
-fn is_called(next: Option<&TokenTree>) -> bool {
-    match next {
-        Some(TokenTree::Group(group)) => group.delimiter() == Delimiter::Parenthesis,
-        Some(TokenTree::Punct(punct)) => matches!(punct.as_char(), '!' | ':'),
-        _ => false,
-    }
-}
-
-fn is_fresh(name: &Ident) -> bool {
-    FRESH.contains(&name.unraw().to_string().as_str())
-}
-
-fn unstable(expr: &Expr) -> syn::Error {
-    let text = spelled(&expr.to_token_stream());
-    let called = match expr {
-        Expr::Call(call) => match &*call.func {
-            Expr::Path(path) => path.path.segments.last().map(|segment| &segment.ident),
-            _ => None,
-        },
-        Expr::Macro(mac) => mac.mac.path.segments.last().map(|segment| &segment.ident),
-        _ => None,
-    };
-    match called {
-        Some(name) if is_fresh(name) => diagnostics::fresh_value(name.span(), &text),
-        _ => diagnostics::unasserted_call(expr, &text),
-    }
-}
-
-fn not_a_path(expr: &Expr) -> syn::Error {
-    diagnostics::not_a_path(expr, &spelled(&expr.to_token_stream()))
-}
-
 /// Where a type error of the part belongs: the last segment.
 fn last_span(expr: &Expr) -> Span {
     match expr {
@@ -258,39 +130,10 @@ fn last_span(expr: &Expr) -> Span {
         },
         Expr::MethodCall(call) => call.method.span(),
         Expr::Reference(reference) => last_span(&reference.expr),
+        Expr::Unary(unary) => last_span(&unary.expr),
         Expr::Paren(paren) => last_span(&paren.expr),
         Expr::Group(group) => last_span(&group.expr),
         other => other.span(),
-    }
-}
-
-/// Tokens as a person writes them in a key: `msg.id`, `f(a, b)`.
-fn spelled(tokens: &TokenStream) -> String {
-    let mut text = String::new();
-    spell(tokens.clone(), &mut text);
-    text
-}
-
-fn spell(tokens: TokenStream, text: &mut String) {
-    for token in tokens {
-        let TokenTree::Group(group) = token else {
-            let token = token.to_string();
-            let is_word = |letter: char| letter.is_alphanumeric() || "_\"".contains(letter);
-            if text.ends_with(',') || text.ends_with(is_word) && token.starts_with(is_word) {
-                text.push(' ');
-            }
-            text.push_str(&token);
-            continue;
-        };
-        let (open, close) = match group.delimiter() {
-            Delimiter::Parenthesis => ("(", ")"),
-            Delimiter::Bracket => ("[", "]"),
-            Delimiter::Brace => ("{", "}"),
-            Delimiter::None => ("", ""),
-        };
-        text.push_str(open);
-        spell(group.stream(), text);
-        text.push_str(close);
     }
 }
 

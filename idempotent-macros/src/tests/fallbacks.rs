@@ -134,6 +134,9 @@ fn boxed_future() {
             ::core::compile_error!(
                 "`handle` takes no transaction\nhelp: the key must be written in the same transaction as the effect: take `tx: &mut sqlx::Transaction<'_, DB>`, or name it with `tx = ...`",
             )
+            ::core::compile_error!(
+                "a method's path does not name its type, so that its default scope would not be its own\nhelp: write `scope = \"...\"`, a name that stays when the code moves",
+            )
         "#]],
     );
 }

@@ -46,6 +46,10 @@ fn keys_that_are_paths() {
         "(msg.id)",
         "msg.lock().unwrap().id",
         "msg.get::<A, B>(msg.id)",
+        "msg.get(-1)",
+        "*msg",
+        "*msg.id",
+        "(*msg).id",
         "stable(f::<A, B>(&msg.x))",
         "stable(msg.now + 1)",
         "stable(1 + msg.ts as i64), msg.id",
@@ -61,12 +65,8 @@ fn keys_that_are_paths() {
 const NO_KEYS: &[(&str, &str)] = &[
     ("", "a part of the key is empty"),
     (",", "a part of the key is empty"),
-    ("msg.id,,x", "a part of the key is empty"),
+    ("msg.id,,msg.kind", "a part of the key is empty"),
     ("msg.", "`msg.` in the key is not a path from a parameter"),
-    (
-        "return 1",
-        "`return 1` in the key is not a path from a parameter",
-    ),
     (
         "msg.id; drop_all()",
         "`msg.id;drop_all()` in the key is not a path from a parameter",
@@ -83,12 +83,49 @@ const NO_KEYS: &[(&str, &str)] = &[
         "msg.id as u8",
         "`msg.id as u8` in the key is not a path from a parameter",
     ),
-    ("*msg", "`*msg` in the key is not a path from a parameter"),
+    (
+        "-msg.id",
+        "`-msg.id` in the key is not a path from a parameter",
+    ),
     (
         "msg.id?",
-        "`msg.id?` in the key is not a path from a parameter",
+        "`?` in the key, which is made before the handler can wait or return",
     ),
-    ("42", "`42` in the key is not a path from a parameter"),
+    (
+        "return 1",
+        "`return` in the key, which is made before the handler can wait or return",
+    ),
+    (
+        "stable(f(msg.id()?))",
+        "`?` in the key, which is made before the handler can wait or return",
+    ),
+    (
+        "stable(if msg.id { return 1 } else { 2 })",
+        "`return` in the key, which is made before the handler can wait or return",
+    ),
+    (
+        "msg.id().await",
+        "`await` in the key, which is made before the handler can wait or return",
+    ),
+    (
+        "stable(async { msg.id().await })",
+        "`await` in the key, which is made before the handler can wait or return",
+    ),
+    ("42", "`42` in the key is the same for every message"),
+    ("-1", "`-1` in the key is the same for every message"),
+    (
+        "\"msg.id\"",
+        "`\"msg.id\"` in the key is a string, not a path",
+    ),
+    ("stable(1)", "`1` in the key is the same for every message"),
+    (
+        "stable(f(LIMIT)), stable(\"a\")",
+        "`f(LIMIT), \"a\"` in the key is the same for every message",
+    ),
+    (
+        "stable(format!(\"{msg}-{mailer:?}\"))",
+        "a format string in the key names `msg`, `mailer`, where no parameter is looked for",
+    ),
     (
         "Self::ID",
         "`Self::ID` in the key is not a path from a parameter",
@@ -111,19 +148,31 @@ const NO_KEYS: &[(&str, &str)] = &[
     ),
     (
         "stable(Utc::now().date())",
-        "`now()` in the key gives another value at every delivery, so that no duplicate is found",
+        "`Utc::now()` in the key gives another value at every delivery, so that no duplicate is found",
     ),
     (
         "stable(msg.id.unwrap_or_else(Uuid::new_v4))",
-        "`new_v4()` in the key gives another value at every delivery, so that no duplicate is found",
+        "`Uuid::new_v4()` in the key gives another value at every delivery, so that no duplicate is found",
     ),
     (
         "stable(rand::random::<u64>())",
-        "`random()` in the key gives another value at every delivery, so that no duplicate is found",
+        "`rand::random()` in the key gives another value at every delivery, so that no duplicate is found",
+    ),
+    (
+        "stable(f(msg.id, Ulid::new()))",
+        "`Ulid::new()` in the key gives another value at every delivery, so that no duplicate is found",
+    ),
+    (
+        "stable(msg.id.unwrap_or_else(ulid::Ulid::new))",
+        "`Ulid::new()` in the key gives another value at every delivery, so that no duplicate is found",
+    ),
+    (
+        "Ulid::new()",
+        "`Ulid::new()` in the key gives another value at every delivery, so that no duplicate is found",
     ),
     (
         "format!(\"{}\", msg.id)",
-        "`format!(\"{}\", msg.id)` in the key may give another value at every delivery, so that no duplicate is found",
+        "`format!(\"{}\", msg.id)` in the key joins parts, so that different messages may share a text",
     ),
     ("stable()", "`stable` stands around one part of the key"),
     (
@@ -184,6 +233,177 @@ fn asserted_members_do_not_cover_parameters() {
     assert_eq!(facts("key(stable(f(msg, mailer))), scope = \"s\""), [""; 0]);
 }
 
+/// Neither is a name that the part itself binds, nor the name of a field.
+#[test]
+fn names_of_an_asserted_part_do_not_cover_parameters() {
+    let coarse = "`mailer` is not part of the key: two calls that differ only in it would count as one message";
+    for part in [
+        "msg.names().map(|mailer| mailer.len())",
+        "msg.names().map(|(_, mailer): (u8, &str)| { mailer.len() })",
+        "{ let mailer = msg.id; mailer + 1 }",
+        "match msg.id { Some(mailer) => mailer, None => 0 }",
+        "if let Some(mailer) = msg.id { mailer } else { 0 }",
+        "Text { mailer: msg.id }",
+        "vec![Text { mailer: msg.id }]",
+    ] {
+        assert_eq!(
+            facts(&format!("key(stable({part})), scope = \"s\"")),
+            [coarse],
+            "{part}"
+        );
+    }
+    for part in [
+        "Text { mailer, id: msg.id }",
+        "mailer.id().map(|mailer| mailer + msg.id)",
+        "{ let mailer = mailer.id(); msg.id + mailer }",
+        "{ let id = match msg.id { Some(mailer) => mailer, None => 0 }; mailer.id(id) }",
+        "if let Some(mailer) = msg.id { mailer } else { mailer.id() }",
+        "format!(\"{}\", mailer.id(msg))",
+        "matches!(msg, Some(id) if id == mailer)",
+        "msg.id | mailer.id",
+    ] {
+        assert_eq!(
+            facts(&format!("key(stable({part})), scope = \"s\"")),
+            [""; 0],
+            "{part}"
+        );
+    }
+}
+
+#[test]
+fn fresh_values_are_known_by_name() {
+    for call in [
+        "rng.random_range(0..9)",
+        "rng.random_bool(0.5)",
+        "rng.random_iter()",
+        "rng.r#gen()",
+        "rng.gen_bool(0.5)",
+        "rng.gen_ratio(1, 2)",
+        "rng.sample(Standard)",
+        "today()",
+        "generator.generate()",
+        "Timestamp::now_v7()",
+        "Uuid::new_v7(msg.ts)",
+    ] {
+        let said = key(&format!("stable(f(msg, {call}))"));
+        assert_eq!(said.len(), 1, "{call}");
+        assert!(said[0].contains("another value at every"), "{}", said[0]);
+    }
+    for call in [
+        "Uuid::new_v5(&NS, msg.id)",
+        "Order::new(msg.id)",
+        "msg.generated()",
+    ] {
+        assert_eq!(key(&format!("stable({call})")), [""; 0], "{call}");
+    }
+}
+
+/// What is said of a handler with these parameters.
+fn of(args: &str, item: &str) -> Vec<String> {
+    errors(expand(args.parse().unwrap(), &item.parse().unwrap()))
+}
+
+#[test]
+fn transactions_by_sqlxs_own_aliases() {
+    for alias in ["PgTransaction", "MySqlTransaction", "SqliteTransaction"] {
+        let item = format!(
+            "async fn handle(id: i64, db: &mut sqlx::{alias}<'_>) -> Result<(), Error> {{}}"
+        );
+        assert_eq!(of("key(id)", &item), [""; 0]);
+        let item = item.replace("&mut", "&");
+        let said = of("key(id), tx = db", &item);
+        assert!(said[0].contains("not taken by `&mut`"), "{said:?}");
+    }
+}
+
+/// `Context: Context` destructures a struct without fields.
+#[test]
+fn a_unit_struct_is_no_name_to_cover() {
+    let item = "async fn handle(tx: &mut Transaction<'_, Sqlite>, id: i64, Context: app::Context) -> Result<(), Error> {}";
+    assert_eq!(of("key(id)", item), [""; 0]);
+    let item = item.replace("Context:", "Sent:");
+    let said = of("key(id)", &item);
+    assert!(
+        said[0].starts_with("`Sent` is not part of the key"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_pool_of_any_name_is_named() {
+    let item = "async fn handle(db: &PgPool, id: i64) -> Result<(), Error> {}";
+    let said = of("key(id)", item);
+    assert!(said[0].contains("the pool `db`"), "{said:?}");
+}
+
+#[test]
+fn a_default_scope_needs_a_path_of_its_own() {
+    let handle = |body: &str| {
+        of(
+            "key(id)",
+            &format!("async fn handle(tx: &mut Tx<'_>, id: i64) -> Result<(), Error> {{ {body} }}"),
+        )
+    };
+    assert_eq!(handle("Ok(())"), [""; 0]);
+    let said = handle("if true { Self::write(tx) }");
+    assert!(said[0].contains("its default scope"), "{said:?}");
+    let item = "async fn handle(tx: &mut Tx<'_>, id: i64) -> Result<Self, Error> {}";
+    assert!(of("key(id)", item)[0].contains("its default scope"));
+}
+
+/// As `#[async_trait]` rewrites a pattern.
+#[test]
+fn a_pattern_under_a_boxed_future() {
+    let item = |name: &str| {
+        format!(
+            "fn handle<'a>(&'a self, tx: &'a mut Tx<'_>, {name}: (i64, u8))
+            -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>> {{ Box::pin(async move {{}}) }}"
+        )
+    };
+    let said = of("key(self.id), scope = \"s\"", &item("__arg2"));
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("name this parameter"), "{said:?}");
+    assert_eq!(of("key(self.id), scope = \"s\"", &item("_rest")), [""; 0]);
+}
+
+#[test]
+fn help_says_what_to_write() {
+    for (args, help) in [
+        (
+            "key(\"msg.id\"), skip(mailer)",
+            "remove the quotes, or write `key = \"msg.id\"`",
+        ),
+        (
+            "key = \"msg.id\", \"mailer\"",
+            "write one string, for instance `key = \"event.id, channel\"`",
+        ),
+        ("msg", "write `key(msg)`"),
+        ("identity", "write `key(identity)`"),
+        ("skp", "did you mean `skip`?"),
+        ("key(msg.id), skip(self, mailer)", "remove it"),
+        ("key(msg.id), skip(mailer, mailer)", "keep one of the two"),
+        (
+            "key(format!(\"{}-{}\", msg.id, mailer))",
+            "write the values as parts of their own, for instance `key(msg.id, mailer)`",
+        ),
+        (
+            "key(stable(format!(\"{msg}-{mailer}\")))",
+            "write `key(msg, mailer)`: the parts are joined without ambiguity",
+        ),
+    ] {
+        let said = of(
+            args,
+            "async fn handle(tx: &mut Transaction<'_, Sqlite>, msg: &Msg, mailer: &Mailer) -> Result<(), Error> {}",
+        );
+        assert_eq!(said.len(), 1, "{args}: {said:?}");
+        assert_eq!(
+            said[0].lines().last(),
+            Some(&*format!("help: {help}")),
+            "{args}"
+        );
+    }
+}
+
 /// What follows from a mistake is not reported beside it.
 #[test]
 fn one_mistake_is_one_error() {
@@ -223,4 +443,13 @@ fn mistakes_of_a_stage_are_reported_together() {
     assert_eq!(facts("kye, scope = \"\", guard = \"x\", tx = 3").len(), 4);
     assert_eq!(facts("key(a, b), tx = c, skip(d), bind = msg").len(), 5);
     assert_eq!(facts("key(msg.id())").len(), 2);
+    assert_eq!(
+        facts("key(mgs.id), guard = \"verfy\", skip(nosuch)").len(),
+        3
+    );
+    assert_eq!(facts("key(msg.id), guard = \"verfy\"").len(), 2);
+    assert_eq!(
+        facts("key(msg.id,, mgs), skip(mialer), scope = \"\"").len(),
+        4
+    );
 }

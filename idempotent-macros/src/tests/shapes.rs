@@ -30,27 +30,27 @@ fn free_function() {
                 let handler = {
                     static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::with_default_scope(
                         ::core::concat!(::core::module_path!(), "::notify(event.id,channel)"),
-                        ::core::concat!(
-                            ::core::file!(),
-                            ":",
-                            ::core::line!(),
-                            ":",
-                            ::core::column!(),
-                        ),
                         ::idempotent_runtime::__private::Guard::Verify,
                         "processed_messages",
                     );
-                    &HANDLER
+                    ::idempotent_runtime::__private::located(&HANDLER, &|| {})
                 };
                 let key = {
                     let mut key = ::idempotent_runtime::__private::new_key(handler);
-                    ::idempotent_runtime::__private::part(&mut key, "event.id", &event.id);
-                    ::idempotent_runtime::__private::part(&mut key, "channel", &channel);
+                    ::idempotent_runtime::__private::part(
+                        ::idempotent_runtime::__private::at(&mut key, "event.id"),
+                        &event.id,
+                    );
+                    ::idempotent_runtime::__private::part(
+                        ::idempotent_runtime::__private::at(&mut key, "channel"),
+                        &channel,
+                    );
                     ::idempotent_runtime::__private::finish_key(key)
                 };
+                let lent = tx;
                 let mut claimed = match ::idempotent_runtime::__private::claim(
                         frame,
-                        tx,
+                        lent,
                         handler,
                         key,
                     )
@@ -111,12 +111,16 @@ fn every_argument() {
                 };
                 let key = {
                     let mut key = company::idempotent::__private::new_key(handler);
-                    company::idempotent::__private::part(&mut key, "event.id", &event.id);
+                    company::idempotent::__private::part(
+                        company::idempotent::__private::at(&mut key, "event.id"),
+                        &event.id,
+                    );
                     company::idempotent::__private::finish_key(key)
                 };
+                let lent = db;
                 let mut claimed = match company::idempotent::__private::claim(
                         frame,
-                        db,
+                        lent,
                         handler,
                         key,
                     )
@@ -173,24 +177,32 @@ fn wrapped_parts() {
                 };
                 let key = {
                     let mut key = ::idempotent_runtime::__private::new_key(handler);
-                    ::idempotent_runtime::__private::required_part(&mut key, "msg.id", &msg.id);
+                    ::idempotent_runtime::__private::required_part(
+                        ::idempotent_runtime::__private::at(&mut key, "msg.id"),
+                        &msg.id,
+                    );
                     ::idempotent_runtime::__private::nullable_part(
-                        &mut key,
-                        "msg.parent",
+                        ::idempotent_runtime::__private::at(&mut key, "msg.parent"),
                         &msg.parent,
                     );
                     ::idempotent_runtime::__private::stable_part(
-                        &mut key,
-                        "msg.sent_at as i64",
+                        ::idempotent_runtime::__private::at(&mut key, "msg.sent_at as i64"),
                         &(msg.sent_at as i64),
                     );
-                    ::idempotent_runtime::__private::part(&mut key, "msg.tags[0]", &msg.tags[0]);
-                    ::idempotent_runtime::__private::part(&mut key, "msg.0.1", &&msg.0.1);
+                    ::idempotent_runtime::__private::part(
+                        ::idempotent_runtime::__private::at(&mut key, "msg.tags[0]"),
+                        &msg.tags[0],
+                    );
+                    ::idempotent_runtime::__private::part(
+                        ::idempotent_runtime::__private::at(&mut key, "msg.0.1"),
+                        &&msg.0.1,
+                    );
                     ::idempotent_runtime::__private::finish_key(key)
                 };
+                let lent = tx;
                 let mut claimed = match ::idempotent_runtime::__private::claim(
                         frame,
-                        tx,
+                        lent,
                         handler,
                         key,
                     )
@@ -243,13 +255,20 @@ fn method() {
                 };
                 let key = {
                     let mut key = ::idempotent_runtime::__private::new_key(handler);
-                    ::idempotent_runtime::__private::part(&mut key, "self.tenant", &self.tenant);
-                    ::idempotent_runtime::__private::part(&mut key, "id", &id);
+                    ::idempotent_runtime::__private::part(
+                        ::idempotent_runtime::__private::at(&mut key, "self.tenant"),
+                        &self.tenant,
+                    );
+                    ::idempotent_runtime::__private::part(
+                        ::idempotent_runtime::__private::at(&mut key, "id"),
+                        &id,
+                    );
                     ::idempotent_runtime::__private::finish_key(key)
                 };
+                let lent = tx;
                 let mut claimed = match ::idempotent_runtime::__private::claim(
                         frame,
-                        tx,
+                        lent,
                         handler,
                         key,
                     )
@@ -312,12 +331,16 @@ fn generic() {
                 };
                 let key = {
                     let mut key = ::idempotent_runtime::__private::new_key(handler);
-                    ::idempotent_runtime::__private::part(&mut key, "msg", &msg);
+                    ::idempotent_runtime::__private::part(
+                        ::idempotent_runtime::__private::at(&mut key, "msg"),
+                        &msg,
+                    );
                     ::idempotent_runtime::__private::finish_key(key)
                 };
+                let lent = tx;
                 let mut claimed = match ::idempotent_runtime::__private::claim(
                         frame,
-                        tx,
+                        lent,
                         handler,
                         key,
                     )
@@ -374,29 +397,32 @@ fn patterns() {
                 let handler = {
                     static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::with_default_scope(
                         ::core::concat!(::core::module_path!(), "::handle(id,a,list)"),
-                        ::core::concat!(
-                            ::core::file!(),
-                            ":",
-                            ::core::line!(),
-                            ":",
-                            ::core::column!(),
-                        ),
                         ::idempotent_runtime::__private::Guard::Verify,
                         "processed_messages",
                     );
-                    &HANDLER
+                    ::idempotent_runtime::__private::located(&HANDLER, &|| {})
                 };
                 let key = {
                     let mut key = ::idempotent_runtime::__private::new_key(handler);
-                    ::idempotent_runtime::__private::part(&mut key, "id", &id);
-                    ::idempotent_runtime::__private::part(&mut key, "a", &a);
-                    ::idempotent_runtime::__private::part(&mut key, "list", &list);
+                    ::idempotent_runtime::__private::part(
+                        ::idempotent_runtime::__private::at(&mut key, "id"),
+                        &id,
+                    );
+                    ::idempotent_runtime::__private::part(
+                        ::idempotent_runtime::__private::at(&mut key, "a"),
+                        &a,
+                    );
+                    ::idempotent_runtime::__private::part(
+                        ::idempotent_runtime::__private::at(&mut key, "list"),
+                        &list,
+                    );
                     ::idempotent_runtime::__private::finish_key(key)
                 };
                 #[allow(clippy::used_underscore_binding)]
+                let lent = _tx;
                 let mut claimed = match ::idempotent_runtime::__private::claim(
                         frame,
-                        _tx,
+                        lent,
                         handler,
                         key,
                     )
@@ -443,26 +469,23 @@ fn alias_of_result() {
                 let handler = {
                     static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::with_default_scope(
                         ::core::concat!(::core::module_path!(), "::handle(id)"),
-                        ::core::concat!(
-                            ::core::file!(),
-                            ":",
-                            ::core::line!(),
-                            ":",
-                            ::core::column!(),
-                        ),
                         ::idempotent_runtime::__private::Guard::Verify,
                         "processed_messages",
                     );
-                    &HANDLER
+                    ::idempotent_runtime::__private::located(&HANDLER, &|| {})
                 };
                 let key = {
                     let mut key = ::idempotent_runtime::__private::new_key(handler);
-                    ::idempotent_runtime::__private::part(&mut key, "id", &id);
+                    ::idempotent_runtime::__private::part(
+                        ::idempotent_runtime::__private::at(&mut key, "id"),
+                        &id,
+                    );
                     ::idempotent_runtime::__private::finish_key(key)
                 };
+                let lent = tx;
                 let mut claimed = match ::idempotent_runtime::__private::claim(
                         frame,
-                        tx,
+                        lent,
                         handler,
                         key,
                     )
@@ -541,12 +564,16 @@ fn boxed_future() {
                     };
                     let key = {
                         let mut key = ::idempotent_runtime::__private::new_key(handler);
-                        ::idempotent_runtime::__private::part(&mut key, "id", &id);
+                        ::idempotent_runtime::__private::part(
+                            ::idempotent_runtime::__private::at(&mut key, "id"),
+                            &id,
+                        );
                         ::idempotent_runtime::__private::finish_key(key)
                     };
+                    let lent = tx;
                     let mut claimed = match ::idempotent_runtime::__private::claim(
                             frame,
-                            tx,
+                            lent,
                             handler,
                             key,
                         )
@@ -598,27 +625,27 @@ fn raw_identifiers() {
                 let handler = {
                     static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::with_default_scope(
                         ::core::concat!(::core::module_path!(), "::loop(msg.type,move.id)"),
-                        ::core::concat!(
-                            ::core::file!(),
-                            ":",
-                            ::core::line!(),
-                            ":",
-                            ::core::column!(),
-                        ),
                         ::idempotent_runtime::__private::Guard::Verify,
                         "processed_messages",
                     );
-                    &HANDLER
+                    ::idempotent_runtime::__private::located(&HANDLER, &|| {})
                 };
                 let key = {
                     let mut key = ::idempotent_runtime::__private::new_key(handler);
-                    ::idempotent_runtime::__private::part(&mut key, "msg.r#type", &msg.r#type);
-                    ::idempotent_runtime::__private::part(&mut key, "r#move.id", &r#move.id);
+                    ::idempotent_runtime::__private::part(
+                        ::idempotent_runtime::__private::at(&mut key, "msg.r#type"),
+                        &msg.r#type,
+                    );
+                    ::idempotent_runtime::__private::part(
+                        ::idempotent_runtime::__private::at(&mut key, "r#move.id"),
+                        &r#move.id,
+                    );
                     ::idempotent_runtime::__private::finish_key(key)
                 };
+                let lent = tx;
                 let mut claimed = match ::idempotent_runtime::__private::claim(
                         frame,
-                        tx,
+                        lent,
                         handler,
                         key,
                     )

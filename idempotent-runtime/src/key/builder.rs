@@ -1,4 +1,4 @@
-use super::{KeyWriter, Part, PartOption, Text, TextOption};
+use super::KeyWriter;
 
 /// A key: a scope and a text, both of which may stand in SQL without quoting.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -28,7 +28,7 @@ impl Key {
     }
 }
 
-/// Builds a [`Key`] part by part, through the functions of this module.
+/// Builds a [`Key`] part by part: each begins, and is written.
 #[derive(Debug)]
 pub struct KeyBuilder {
     scope: &'static str,
@@ -55,55 +55,10 @@ impl KeyBuilder {
             missing,
         }
     }
-
-    fn begin(&mut self, name: &'static str) -> &mut KeyWriter {
-        self.writer.begin(name);
-        &mut self.writer
-    }
 }
 
-/// A plain part.
-pub fn part<T: Part + ?Sized>(builder: &mut KeyBuilder, name: &'static str, value: &T) {
-    builder.begin(name).push(value);
-}
-
-/// `stable(…)`.
-pub fn stable_part<T: Text + ?Sized>(builder: &mut KeyBuilder, name: &'static str, value: &T) {
-    builder.begin(name).push(value);
-}
-
-/// `required(…)`.
-pub fn required_part<O: PartOption + ?Sized>(
-    builder: &mut KeyBuilder,
-    name: &'static str,
-    value: &O,
-) {
-    value.push_required(builder.begin(name));
-}
-
-/// `stable(required(…))`.
-pub fn required_stable_part<O: TextOption + ?Sized>(
-    builder: &mut KeyBuilder,
-    name: &'static str,
-    value: &O,
-) {
-    value.push_required(builder.begin(name));
-}
-
-/// `nullable(…)`.
-pub fn nullable_part<O: PartOption + ?Sized>(
-    builder: &mut KeyBuilder,
-    name: &'static str,
-    value: &O,
-) {
-    value.push_nullable(builder.begin(name));
-}
-
-/// `stable(nullable(…))`.
-pub fn nullable_stable_part<O: TextOption + ?Sized>(
-    builder: &mut KeyBuilder,
-    name: &'static str,
-    value: &O,
-) {
-    value.push_nullable(builder.begin(name));
+/// Begins the part of this name, and says where to write it.
+pub fn at<'b>(builder: &'b mut KeyBuilder, name: &'static str) -> &'b mut KeyWriter {
+    builder.writer.begin(name);
+    &mut builder.writer
 }

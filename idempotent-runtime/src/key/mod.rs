@@ -7,21 +7,17 @@
 mod bounds;
 mod builder;
 mod calendar;
-mod field;
 mod foreign;
+mod part;
 mod refused;
 mod std_types;
 mod writer;
 
 pub use self::{
     bounds::{PartOption, TextOption},
-    builder::{
-        Key, KeyBuilder, nullable_part, nullable_stable_part, part, required_part,
-        required_stable_part, stable_part,
-    },
-    field::{
-        field, nullable_field, nullable_stable_field, required_field, required_stable_field,
-        stable_field,
+    builder::{Key, KeyBuilder, at},
+    part::{
+        nullable_part, nullable_stable_part, part, required_part, required_stable_part, stable_part,
     },
     writer::KeyWriter,
 };
@@ -58,7 +54,8 @@ use self::bounds::{Part, Text};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be part of an idempotency key",
     label = "not a key part",
-    note = "derive `KeyPart` for it, or name one of its fields"
+    note = "derive `KeyPart` for it, or name one of its fields",
+    note = "the types of chrono, rust_decimal, time and ulid are key parts with the feature of that name; of another crate's type `stable(value.to_string())` is one"
 )]
 pub trait KeyText {
     /// Writes this value's text.
@@ -99,6 +96,7 @@ pub trait KeyText {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be part of an idempotency key",
     label = "not a key part",
-    note = "derive `KeyPart` for it, or name one of its fields"
+    note = "derive `KeyPart` for it, or name one of its fields",
+    note = "the types of chrono, rust_decimal, time and ulid are key parts with the feature of that name; of another crate's type `stable(value.to_string())` is one"
 )]
 pub trait KeyPart: KeyText {}

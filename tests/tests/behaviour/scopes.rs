@@ -9,7 +9,8 @@ use sqlx::{Sqlite, Transaction};
 on_every_database!(
     two_handlers_of_one_event_run_once_each,
     a_moved_and_renamed_handler_keeps_its_keys_by_its_scope,
-    two_instances_of_a_generic_handler_have_scopes_of_their_own,
+    two_handlers_of_one_macro_have_scopes_of_their_own,
+    the_instances_of_a_generic_handler_share_its_scope,
     a_channel_in_the_key_lets_an_event_fan_out,
 );
 
@@ -124,7 +125,7 @@ macro_rules! handle {
 handle!(handle_paid, "events.paid");
 handle!(handle_refunded, "events.refunded");
 
-async fn two_instances_of_a_generic_handler_have_scopes_of_their_own<DB: Engine>(db: &Fresh<DB>) {
+async fn two_handlers_of_one_macro_have_scopes_of_their_own<DB: Engine>(db: &Fresh<DB>) {
     let pool = db.prepared(1).await;
     for expected in [Outcome::Processed(()), Outcome::Duplicate] {
         let outcome = transact!(&pool, tx => handle_paid(tx, &Paid(1)))
@@ -136,6 +137,25 @@ async fn two_instances_of_a_generic_handler_have_scopes_of_their_own<DB: Engine>
             .unwrap();
         assert_eq!(outcome, expected);
     }
+}
+
+#[idempotent(key(id), scope = "any-kind")]
+async fn any_kind<DB: Engine, E: Event + Sync>(
+    tx: &mut Transaction<'_, DB>,
+    id: i64,
+    _event: &E,
+) -> sqlx::Result<()> {
+    let _ = tx;
+    Ok(())
+}
+
+/// A written scope is one for all instances: what tells them apart is in the key.
+async fn the_instances_of_a_generic_handler_share_its_scope<DB: Engine>(db: &Fresh<DB>) {
+    let pool = db.prepared(1).await;
+    let paid = transact!(&pool, tx => any_kind(tx, 1, &Paid(1))).await;
+    assert_eq!(paid.unwrap(), Outcome::Processed(()));
+    let refunded = transact!(&pool, tx => any_kind(tx, 1, &Refunded(1))).await;
+    assert_eq!(refunded.unwrap(), Outcome::Duplicate);
 }
 
 #[idempotent(key(id), skip(_channel), scope = "by-event")]
@@ -219,63 +239,101 @@ fn handlers_of_one_name_in_two_crates_do_not_meet() {
     });
 }
 
+type Done = Result<(), idempotent_runtime::Error>;
+type Tx<'c> = Transaction<'c, Sqlite>;
+
 struct First;
-struct Second;
+struct Generic<T>(T);
 
 impl First {
     #[idempotent(key(id))]
-    async fn handle(
-        tx: &mut Transaction<'_, Sqlite>,
-        id: i64,
-    ) -> Result<(), idempotent_runtime::Error> {
+    async fn handle(tx: &mut Tx<'_>, id: i64) -> Done {
         let _ = tx;
         Ok(())
     }
 }
 
-impl Second {
+impl<T> Generic<T> {
     #[idempotent(key(id))]
-    async fn handle(
-        tx: &mut Transaction<'_, Sqlite>,
-        id: i64,
-    ) -> Result<(), idempotent_runtime::Error> {
+    async fn handle(tx: &mut Tx<'_>, id: i64) -> Done {
         let _ = tx;
         Ok(())
     }
 }
 
-/// The attribute cannot see the type around an associated function.
+trait Handle {
+    #[idempotent(key(id))]
+    async fn handle(tx: &mut Tx<'_>, id: i64) -> Done {
+        let _ = tx;
+        Ok(())
+    }
+}
+
+impl Handle for u8 {}
+
+/// Both have one line and column.
+macro_rules! inner {
+    ($outer:ident) => {
+        async fn $outer(
+            tx: &mut Tx<'_>,
+            id: i64,
+        ) -> Result<Outcome<()>, idempotent_runtime::Error> {
+            #[idempotent(key(id))]
+            async fn handle(tx: &mut Tx<'_>, id: i64) -> Done {
+                let _ = tx;
+                Ok(())
+            }
+            handle(tx, id).await
+        }
+    };
+}
+
+inner!(outer);
+
+#[idempotent(key(id))]
+async fn handle(tx: &mut Tx<'_>, id: i64) -> Done {
+    let _ = tx;
+    Ok(())
+}
+
+/// The attribute cannot see what is around a function. All of these would have
+/// the scope of the free function `handle`; the first of them is refused as well.
 #[test]
-fn a_default_scope_that_two_handlers_share_is_an_error_that_names_both() {
+fn a_default_scope_is_that_of_a_free_function() {
     in_fresh_database::<Sqlite>(async |db: &Fresh<Sqlite>| {
         let pool = db.prepared(1).await;
-        let first = transact!(&pool, tx => First::handle(tx, 1)).await.unwrap();
+        let refused = [
+            transact!(&pool, tx => First::handle(tx, 1)).await,
+            transact!(&pool, tx => First::handle(tx, 2)).await,
+            transact!(&pool, tx => Generic::<u8>::handle(tx, 1)).await,
+            transact!(&pool, tx => Generic::<i8>::handle(tx, 1)).await,
+            transact!(&pool, tx => <u8 as Handle>::handle(tx, 1)).await,
+            transact!(&pool, tx => outer(tx, 1)).await,
+        ];
+        for error in refused.map(Result::unwrap_err) {
+            let text = error.to_string();
+            assert!(
+                text.starts_with(
+                    "default scope `behaviour::scopes::handle(id)` would not be its own: `"
+                ),
+                "{text}"
+            );
+            assert!(
+                text.contains("handle` is not a free function of its module"),
+                "{text}"
+            );
+            assert!(text.ends_with("write `scope = \"…\"`"), "{text}");
+            assert!(!error.is_retryable());
+            assert_eq!(
+                idempotent_runtime::disposition(&error),
+                idempotent_runtime::Disposition::Redeliver,
+                "nothing is lost"
+            );
+        }
+        assert_eq!(db.rows("processed_messages").await, 0);
+
+        let first = transact!(&pool, tx => handle(tx, 1)).await.unwrap();
         assert_eq!(first, Outcome::Processed(()));
-
-        let error = transact!(&pool, tx => Second::handle(tx, 1))
-            .await
-            .unwrap_err();
-        assert!(!error.is_retryable());
-        assert!(
-            error
-                .to_string()
-                .contains("`behaviour::scopes::handle(id)`"),
-            "{error}"
-        );
-        let source = std::error::Error::source(&error).unwrap().to_string();
-        assert_eq!(
-            source.matches("behaviour/scopes.rs:").count(),
-            2,
-            "{source}"
-        );
-        assert_eq!(
-            idempotent_runtime::disposition(&error),
-            idempotent_runtime::Disposition::Redeliver,
-            "nothing is lost"
-        );
-
-        let again = transact!(&pool, tx => First::handle(tx, 2)).await.unwrap();
-        assert_eq!(again, Outcome::Processed(()));
-        assert_eq!(db.rows("processed_messages").await, 2);
+        assert_eq!(db.rows("processed_messages").await, 1);
     });
 }

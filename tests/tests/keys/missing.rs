@@ -4,7 +4,7 @@ use core::fmt::{self, Display, Formatter};
 
 use idempotent_runtime::{
     __private::{
-        Key, KeyBuilder, nullable_part, nullable_stable_part, part, required_part,
+        Key, KeyBuilder, at, nullable_part, nullable_stable_part, part, required_part,
         required_stable_part, stable_part,
     },
     KeyPart, KeyText, KeyWriter,
@@ -52,11 +52,11 @@ fn an_empty_element_of_a_part_is_missing() {
 #[test]
 fn an_absent_required_part_is_missing() {
     let mut builder = KeyBuilder::new("test");
-    required_part(&mut builder, "event.id", &None::<u64>);
+    required_part(at(&mut builder, "event.id"), &None::<u64>);
     assert_eq!(builder.finish().missing(), Some("event.id"));
 
     let mut builder = KeyBuilder::new("test");
-    required_stable_part(&mut builder, "event.rate", &None::<f64>);
+    required_stable_part(at(&mut builder, "event.rate"), &None::<f64>);
     assert_eq!(builder.finish().missing(), Some("event.rate"));
 }
 
@@ -96,8 +96,8 @@ fn a_required_field_is_missing_also_inside_nullable() {
 #[test]
 fn what_follows_a_nullable_part_can_be_missing() {
     let mut builder = KeyBuilder::new("test");
-    nullable_stable_part(&mut builder, "event.rate", &Some(1.5));
-    stable_part(&mut builder, "event.id", "");
+    nullable_stable_part(at(&mut builder, "event.rate"), &Some(1.5));
+    stable_part(at(&mut builder, "event.id"), "");
     assert_eq!(builder.finish().missing(), Some("event.id"));
 }
 
@@ -135,13 +135,13 @@ fn a_display_that_fails_is_missing() {
 
 fn key_of(id: &str, channel: &str) -> Key {
     let mut builder = KeyBuilder::new("test");
-    part(&mut builder, "event.id", id);
-    part(&mut builder, "event.channel", channel);
+    part(at(&mut builder, "event.id"), id);
+    part(at(&mut builder, "event.channel"), channel);
     builder.finish()
 }
 
 fn nullable<T: KeyPart + ?Sized>(value: Option<&T>) -> Key {
     let mut builder = KeyBuilder::new("test");
-    nullable_part(&mut builder, "value", &value);
+    nullable_part(at(&mut builder, "value"), &value);
     builder.finish()
 }

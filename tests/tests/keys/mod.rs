@@ -9,14 +9,14 @@ mod types;
 mod vectors;
 
 use idempotent_runtime::{
-    __private::{Key, KeyBuilder, stable_part},
+    __private::{Key, KeyBuilder, at, stable_part},
     KeyText,
 };
 
 /// The key that consists of `value` alone.
 fn key(value: &(impl KeyText + ?Sized)) -> Key {
     let mut builder = KeyBuilder::new("test");
-    stable_part(&mut builder, "value", value);
+    stable_part(at(&mut builder, "value"), value);
     builder.finish()
 }
 

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, rc::Rc, sync::Arc};
 
 use idempotent_runtime::{
-    __private::{KeyBuilder, nullable_part, part},
+    __private::{KeyBuilder, at, nullable_part, part},
     KeyPart,
 };
 use proptest::{
@@ -79,8 +79,8 @@ proptest! {
         }
 
         let mut builder = KeyBuilder::new("test");
-        part(&mut builder, "first", &first);
-        part(&mut builder, "second", &second);
+        part(at(&mut builder, "first"), &first);
+        part(at(&mut builder, "second"), &second);
         let expected = builder.finish().text().to_owned();
         prop_assert_eq!(&text(&(&first, second)), &expected);
         prop_assert_eq!(&text(&Named { first, second }), &expected);
@@ -207,10 +207,10 @@ impl Event {
 
 fn text_of_parts(event: &Event) -> String {
     let mut builder = KeyBuilder::new("test");
-    part(&mut builder, "tenant", &event.tenant);
-    part(&mut builder, "number", &event.number);
-    nullable_part(&mut builder, "parent", &event.parent);
-    part(&mut builder, "change", &event.change);
+    part(at(&mut builder, "tenant"), &event.tenant);
+    part(at(&mut builder, "number"), &event.number);
+    nullable_part(at(&mut builder, "parent"), &event.parent);
+    part(at(&mut builder, "change"), &event.change);
     builder.finish().text().to_owned()
 }
 

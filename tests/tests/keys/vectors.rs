@@ -3,7 +3,7 @@
 use std::{borrow::Cow, net::IpAddr, num::NonZero, sync::Arc, time::SystemTime};
 
 use idempotent_runtime::{
-    __private::{Key, KeyBuilder, nullable_part, part, required_part},
+    __private::{Key, KeyBuilder, at, nullable_part, part, required_part},
     KeyPart,
 };
 use rust_decimal::Decimal;
@@ -122,14 +122,17 @@ fn tuples(ty: &str, members: &[Value]) -> Vec<Key> {
         "(integer, integer)" => joined(&integer(first), &integer(second)),
         "(nullable string, string)" => {
             let mut builder = KeyBuilder::new("test");
-            nullable_part(&mut builder, "first", &optional_text(first));
-            part(&mut builder, "second", &plain_text(second));
+            nullable_part(at(&mut builder, "first"), &optional_text(first));
+            part(at(&mut builder, "second"), &plain_text(second));
             vec![builder.finish()]
         }
         "(nullable Pair, nullable Pair)" => {
             let mut builder = KeyBuilder::new("test");
             for (name, value) in [("first", first), ("second", second)] {
-                nullable_part(&mut builder, name, &(!value.is_null()).then(|| pair(value)));
+                nullable_part(
+                    at(&mut builder, name),
+                    &(!value.is_null()).then(|| pair(value)),
+                );
             }
             vec![builder.finish()]
         }
@@ -140,8 +143,8 @@ fn tuples(ty: &str, members: &[Value]) -> Vec<Key> {
 /// As two parts, and as a tuple.
 fn joined(first: &impl KeyPart, second: &impl KeyPart) -> Vec<Key> {
     let mut builder = KeyBuilder::new("test");
-    part(&mut builder, "first", first);
-    part(&mut builder, "second", second);
+    part(at(&mut builder, "first"), first);
+    part(at(&mut builder, "second"), second);
     vec![builder.finish(), key(&(first, second))]
 }
 
@@ -255,17 +258,17 @@ fn system_time(seconds: i64) -> SystemTime {
 
 fn nullables<T: Clone + KeyPart>(value: Option<&T>) -> Vec<Key> {
     let mut by_value = KeyBuilder::new("test");
-    nullable_part(&mut by_value, "value", &value.cloned());
+    nullable_part(at(&mut by_value, "value"), &value.cloned());
     let mut by_reference = KeyBuilder::new("test");
-    nullable_part(&mut by_reference, "value", &&value);
+    nullable_part(at(&mut by_reference, "value"), &&value);
     vec![by_value.finish(), by_reference.finish()]
 }
 
 fn requireds(value: Option<&str>) -> Vec<Key> {
     let mut by_value = KeyBuilder::new("test");
-    required_part(&mut by_value, "value", &value.map(str::to_owned));
+    required_part(at(&mut by_value, "value"), &value.map(str::to_owned));
     let mut by_reference = KeyBuilder::new("test");
-    required_part(&mut by_reference, "value", &value);
+    required_part(at(&mut by_reference, "value"), &value);
     vec![by_value.finish(), by_reference.finish()]
 }
 

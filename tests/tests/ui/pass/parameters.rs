@@ -11,7 +11,17 @@ use super::{AppError, Channel, Msg, begin, delivered, key, msg};
 type Tx<'c> = Transaction<'c, Sqlite>;
 type Done = Result<(), AppError>;
 
+#[derive(Clone, Copy)]
 struct Context;
+
+/// What a message is taken from.
+struct Queue(Vec<i64>);
+
+impl Queue {
+    fn take(&mut self) -> i64 {
+        self.0.pop().unwrap_or_default()
+    }
+}
 
 #[idempotent(key = "event.id, channel")]
 async fn references_and_values(
@@ -53,6 +63,29 @@ async fn mutable(mut tx: &mut Tx<'_>, mut msg: Msg) -> Done {
     sqlx::query("SELECT 1").execute(&mut **lent).await?;
     tx = lent;
     sqlx::query("SELECT 1").execute(&mut **tx).await?;
+    Ok(())
+}
+
+#[idempotent(key(queue.take(), *id), scope = "mutable_in_the_key")]
+async fn mutable_in_the_key(mut tx: &mut Tx<'_>, mut queue: Queue, id: &i64) -> Done {
+    tx = lent(tx);
+    sqlx::query("SELECT 1").execute(&mut **tx).await?;
+    assert_eq!(queue.take(), 6);
+    Ok(())
+}
+
+fn lent<'t, 'c>(tx: &'t mut Tx<'c>) -> &'t mut Tx<'c> {
+    tx
+}
+
+#[idempotent(key(msg.id), scope = "unit_struct")]
+async fn unit_struct(tx: &mut Tx<'_>, msg: &Msg, Context: Context) -> Done {
+    Ok(())
+}
+
+#[idempotent(key(msg.id), scope = "sqlxs_alias")]
+async fn sqlxs_alias(db: &mut sqlx::sqlite::SqliteTransaction<'_>, msg: &Msg) -> Done {
+    sqlx::query("SELECT 1").execute(&mut **db).await?;
     Ok(())
 }
 
@@ -167,6 +200,10 @@ async fn parameters() {
     delivered!(tx, "deep_pattern" => "3", deep_pattern(&mut tx, &(1, [2, 3, 4])));
     delivered!(tx, "alternatives" => "8", alternatives(&mut tx, Err(8)));
     delivered!(tx, "mutable" => "7", mutable(&mut tx, msg.clone()));
+    let queue = || Queue(vec![6, 5]);
+    delivered!(tx, "mutable_in_the_key" => "5/8", mutable_in_the_key(&mut tx, queue(), &8));
+    delivered!(tx, "unit_struct" => "7", unit_struct(&mut tx, &msg, Context));
+    delivered!(tx, "sqlxs_alias" => "7", sqlxs_alias(&mut tx, &msg));
     delivered!(tx, "moved" => "7", moved(&mut tx, msg.clone()));
     delivered!(tx, "alias_of_the_transaction" => "7", alias_of_the_transaction(&mut tx, &msg));
     delivered!(tx, "named_transaction" => "7", named_transaction(&msg, &mut tx));

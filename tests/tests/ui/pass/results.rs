@@ -74,6 +74,7 @@ async fn endless(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> Answer<i64> {
     }
 }
 
+#[expect(clippy::needless_return, reason = "`return` is what is tried here")]
 #[idempotent(key(msg.id), scope = "refused")]
 async fn refused(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> Answer<usize> {
     return Err("x".parse::<usize>().unwrap_err())?;

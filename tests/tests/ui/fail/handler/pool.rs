@@ -20,4 +20,9 @@ async fn connection(tx: &mut SqliteConnection, msg: &Msg) -> sqlx::Result<()> {
     Ok(())
 }
 
+#[idempotent(key(msg.id))]
+async fn named(db: &sqlx::PgPool, msg: &Msg) -> sqlx::Result<()> {
+    Ok(())
+}
+
 fn main() {}

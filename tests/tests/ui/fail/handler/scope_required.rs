@@ -10,6 +10,16 @@ impl Msg {
     async fn method(&self, tx: &mut Transaction<'_, Sqlite>) -> sqlx::Result<()> {
         Ok(())
     }
+
+    #[idempotent(key(id))]
+    async fn associated(tx: &mut Transaction<'_, Sqlite>, id: i64) -> sqlx::Result<Self> {
+        Ok(Msg { id })
+    }
+
+    #[idempotent(key(id))]
+    async fn in_its_body(tx: &mut Transaction<'_, Sqlite>, id: i64) -> sqlx::Result<Msg> {
+        Ok(Self { id })
+    }
 }
 
 #[idempotent(key(id))]

@@ -5,7 +5,7 @@ pub struct Msg {
     pub id: i64,
 }
 
-#[idempotent(key = "return 1")]
+#[idempotent(key = "loop {}")]
 async fn return_(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> sqlx::Result<()> {
     Ok(())
 }
@@ -25,7 +25,7 @@ async fn sum(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> sqlx::Result<()> {
     Ok(())
 }
 
-#[idempotent(key = "42")]
+#[idempotent(key = "[msg.id]")]
 async fn constant(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> sqlx::Result<()> {
     Ok(())
 }

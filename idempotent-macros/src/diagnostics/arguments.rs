@@ -1,0 +1,118 @@
+//! About the arguments.
+
+use proc_macro2::Span;
+use syn::{Error, Ident, LitStr};
+
+use crate::args::EXAMPLES;
+use crate::mistakes::{list, message, near};
+use crate::value::Value;
+
+pub(crate) fn argument_name(span: Span) -> Error {
+    message(
+        span,
+        "an argument starts with its name",
+        format!("write for instance `{}`", EXAMPLES[0].1),
+    )
+}
+
+pub(crate) fn second_string(span: Span) -> Error {
+    message(
+        span,
+        "this string is not part of the key",
+        format!("write one string, for instance `{}`", EXAMPLES[0].1),
+    )
+}
+
+pub(crate) fn unknown_argument(name: &Ident, value: &Value) -> Error {
+    let text = name.to_string();
+    let help = match near(&text, EXAMPLES.iter().map(|(known, _)| *known)) {
+        Some(known) => format!("did you mean `{known}`?"),
+        None if matches!(value, Value::Nothing) => format!("write `key({text})`"),
+        None => format!(
+            "the arguments are {}",
+            list(EXAMPLES.iter().map(|(known, _)| *known))
+        ),
+    };
+    message(
+        name.span(),
+        format!("unknown argument `{text}` of `#[idempotent]`"),
+        help,
+    )
+}
+
+pub(crate) fn repeated_argument(name: &Ident) -> Error {
+    message(
+        name.span(),
+        format!("argument `{name}` is given twice"),
+        "keep one of the two",
+    )
+}
+
+pub(crate) fn argument_shape(name: &Ident, span: Span) -> Error {
+    let text = name.to_string();
+    let example = EXAMPLES
+        .iter()
+        .find(|(known, _)| *known == text)
+        .map_or("key(event.id)", |(_, example)| example);
+    message(
+        span,
+        format!("`{text}` is not written like this"),
+        format!("write for instance `{example}`"),
+    )
+}
+
+pub(crate) fn missing_comma(span: Span) -> Error {
+    message(
+        span,
+        "two arguments are not separated",
+        "write a comma before this one",
+    )
+}
+
+pub(crate) fn missing_key() -> Error {
+    message(
+        Span::call_site(),
+        "`#[idempotent]` has no `key`",
+        format!(
+            "name what makes two deliveries the same message, for instance `{}`",
+            EXAMPLES[0].1
+        ),
+    )
+}
+
+pub(crate) fn scope_alphabet(scope: &LitStr) -> Error {
+    message(
+        scope.span(),
+        format!("`{}` is not a scope", scope.value()),
+        "write 1 to 128 of `A-Z a-z 0-9 _ . : ( ) , -`, for instance `scope = \"orders.accept\"`",
+    )
+}
+
+pub(crate) fn unknown_guard(guard: &LitStr) -> Error {
+    let value = guard.value();
+    let help = match near(&value, ["verify", "savepoint"].into_iter()) {
+        Some(known) => format!("did you mean `{known}`?"),
+        None => "the guards are `verify` and `savepoint`".to_owned(),
+    };
+    message(guard.span(), format!("unknown guard `{value}`"), help)
+}
+
+pub(crate) fn table_name(table: &LitStr) -> Error {
+    message(
+        table.span(),
+        format!("`{}` is not a table name", table.value()),
+        "write `name` or `schema.name` in lower-case letters, digits and `_`",
+    )
+}
+
+pub(crate) fn skipped_twice(name: &Ident) -> Error {
+    message(
+        name.span(),
+        format!("`{name}` is skipped twice"),
+        "keep one of the two",
+    )
+}
+
+pub(crate) fn skipped_self(name: &Ident) -> Error {
+    message(name.span(), "`self` needs no `skip`", "remove it")
+}

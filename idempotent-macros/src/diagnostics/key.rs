@@ -1,0 +1,190 @@
+//! About the key, and what it makes of the parameters.
+
+use proc_macro2::Span;
+use quote::ToTokens;
+use syn::{Error, Ident, LitStr};
+
+use crate::handler::Handler;
+use crate::mistakes::{list, message, near, spanned};
+
+pub(crate) fn empty_part(span: Span) -> Error {
+    message(
+        span,
+        "a part of the key is empty",
+        "write a path from a parameter, for instance `event.id`",
+    )
+}
+
+pub(crate) fn repeated_part(span: Span, text: &str) -> Error {
+    message(
+        span,
+        format!("`{text}` stands twice in the key"),
+        "keep one of the two",
+    )
+}
+
+pub(crate) fn quoted_part(quoted: &LitStr) -> Error {
+    let text = quoted.token();
+    message(
+        quoted.span(),
+        format!("`{text}` in the key is a string, not a path"),
+        format!("remove the quotes, or write `key = {text}`"),
+    )
+}
+
+pub(crate) fn constant(part: impl ToTokens, text: &str) -> Error {
+    spanned(
+        part,
+        format!("`{text}` in the key is the same for every message"),
+        "name a field of the message, for instance `event.id`",
+    )
+}
+
+pub(crate) fn leaves_the_key(span: Span, word: &str) -> Error {
+    message(
+        span,
+        format!("`{word}` in the key, which is made before the handler can wait or return"),
+        "have the caller compute the value, and take it as a parameter",
+    )
+}
+
+pub(crate) fn not_a_path(part: impl ToTokens, text: &str) -> Error {
+    spanned(
+        part,
+        format!("`{text}` in the key is not a path from a parameter"),
+        "write a field, method call or literal index, for instance `event.id`; \
+         assert any other expression with `stable(...)`",
+    )
+}
+
+pub(crate) fn unasserted_call(call: impl ToTokens, text: &str) -> Error {
+    spanned(
+        call,
+        format!(
+            "`{text}` in the key may give another value at every delivery, so that no duplicate is found"
+        ),
+        format!(
+            "name a field of the message; if it always gives the same value for the same message, write `stable({text})`"
+        ),
+    )
+}
+
+pub(crate) fn formatted_part(call: impl ToTokens, text: &str, values: &[String]) -> Error {
+    spanned(
+        call,
+        format!("`{text}` in the key joins parts, so that different messages may share a text"),
+        format!(
+            "write the values as parts of their own, for instance `key({})`",
+            values.join(", ")
+        ),
+    )
+}
+
+pub(crate) fn captured(span: Span, names: &[String]) -> Error {
+    message(
+        span,
+        format!(
+            "a format string in the key names {}, where no parameter is looked for",
+            list(names.iter().map(String::as_str))
+        ),
+        format!(
+            "write `key({})`: the parts are joined without ambiguity",
+            names.join(", ")
+        ),
+    )
+}
+
+pub(crate) fn fresh_value(span: Span, text: &str) -> Error {
+    message(
+        span,
+        format!(
+            "`{text}` in the key gives another value at every delivery, so that no duplicate is found"
+        ),
+        "name the id that the message was given by its producer, for instance `event.id`",
+    )
+}
+
+pub(crate) fn wrapper_arity(name: &Ident) -> Error {
+    message(
+        name.span(),
+        format!("`{name}` stands around one part of the key"),
+        format!("write `{name}(event.id)`"),
+    )
+}
+
+pub(crate) fn wrapped_twice(span: Span) -> Error {
+    message(
+        span,
+        "a part of the key is wrapped twice",
+        "write `stable(...)` once, and one of `required(...)` and `nullable(...)`",
+    )
+}
+
+pub(crate) fn unknown_parameter(name: &Ident, part: &str, handler: &Handler) -> Error {
+    let text = name.to_string();
+    let place = if part == text {
+        String::new()
+    } else {
+        format!(", for the key's `{part}`")
+    };
+    let fact = if text == "self" {
+        format!("`{}` has no `self`{place}", handler.sig.ident)
+    } else {
+        format!(
+            "no parameter named `{text}` in `{}`{place}",
+            handler.sig.ident
+        )
+    };
+    let names: Vec<String> = handler.names().map(ToString::to_string).collect();
+    let help = match near(&text, names.iter().map(String::as_str)) {
+        Some(known) => format!("did you mean `{known}`?"),
+        None if names.is_empty() => "the handler has no parameters".to_owned(),
+        None => format!(
+            "the parameters are {}",
+            list(names.iter().map(String::as_str))
+        ),
+    };
+    message(name.span(), fact, help)
+}
+
+pub(crate) fn too_coarse(span: Span, name: &Ident) -> Error {
+    message(
+        span,
+        format!(
+            "`{name}` is not part of the key: two calls that differ only in it would count as one message"
+        ),
+        format!("add it to `key`, or write `skip({name})` if it does not tell messages apart"),
+    )
+}
+
+pub(crate) fn in_key_and_skipped(name: &Ident) -> Error {
+    message(
+        name.span(),
+        format!("`{name}` is both in the key and skipped"),
+        "remove it from `skip`",
+    )
+}
+
+pub(crate) fn skipped_transaction(name: &Ident) -> Error {
+    message(
+        name.span(),
+        format!("`{name}` is the transaction, which is never part of the key"),
+        "remove it from `skip`",
+    )
+}
+
+pub(crate) fn transaction_in_key(name: &Ident) -> Error {
+    message(
+        name.span(),
+        format!("`{name}` is the transaction, not part of the message"),
+        "name a field of the message",
+    )
+}
+
+pub(crate) fn bound_name_taken(name: &Ident) -> Error {
+    message(
+        name.span(),
+        format!("`bind` would hide the parameter `{name}`"),
+        "choose another name, for instance `bind = claim`",
+    )
+}

@@ -1,0 +1,118 @@
+//! How mistakes are collected and worded, in the attribute and the derive.
+
+use std::fmt::Display;
+
+use proc_macro2::Span;
+use quote::ToTokens;
+use syn::Error;
+
+/// Collects mistakes, so that all are reported at once.
+#[derive(Default)]
+pub(crate) struct Errors(Option<Error>);
+
+impl Errors {
+    pub(crate) fn push(&mut self, error: Error) {
+        self.0 = Some(std::mem::take(self).and(error));
+    }
+
+    /// All mistakes so far, and one more.
+    pub(crate) fn and(self, error: Error) -> Error {
+        match self.0 {
+            None => error,
+            Some(mut errors) => {
+                errors.combine(error);
+                errors
+            }
+        }
+    }
+
+    /// Ends a stage: nothing that is reported later is the consequence of
+    /// something reported so far.
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        self.0.map_or(Ok(()), Err)
+    }
+}
+
+/// First line: the fact. Second: what to write.
+pub(crate) fn message(span: Span, fact: impl Display, help: impl Display) -> Error {
+    Error::new(span, format!("{fact}\nhelp: {help}"))
+}
+
+/// The same, where the place is more than one token.
+pub(crate) fn spanned(tokens: impl ToTokens, fact: impl Display, help: impl Display) -> Error {
+    Error::new_spanned(tokens, format!("{fact}\nhelp: {help}"))
+}
+
+/// `a`, `b`, `c`, each in back-ticks.
+pub(crate) fn list<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    names
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// The known name that is nearest to the written one, if any is near.
+pub(crate) fn near<'n>(written: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let allowed = written.chars().count().div_ceil(4).min(3);
+    known
+        .map(|name| (distance(written, name), name))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// How many letters are added, removed, replaced or swapped with their
+/// neighbour (optimal string alignment).
+fn distance(written: &str, known: &str) -> usize {
+    let known: Vec<char> = known.chars().collect();
+    let (mut before, mut last): (Vec<usize>, Vec<usize>) =
+        (Vec::new(), (0..=known.len()).collect());
+    let mut previous = None;
+    for (row, letter) in written.chars().enumerate() {
+        let mut current = vec![row + 1];
+        let mut known_previous = None;
+        for (column, &other) in known.iter().enumerate() {
+            let at =
+                |line: &[usize], index: usize| line.get(index).copied().unwrap_or(usize::MAX - 1);
+            let mut best = at(&last, column) + usize::from(letter != other);
+            best = best
+                .min(at(&last, column + 1) + 1)
+                .min(at(&current, column) + 1);
+            if column > 0 && previous == Some(other) && known_previous == Some(letter) {
+                best = best.min(at(&before, column - 1) + 1);
+            }
+            current.push(best);
+            known_previous = Some(other);
+        }
+        previous = Some(letter);
+        before = std::mem::replace(&mut last, current);
+    }
+    last.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{distance, near};
+
+    #[test]
+    fn distances() {
+        for (written, known, expected) in [
+            ("key", "key", 0),
+            ("kye", "key", 1),
+            ("mgs", "msg", 1),
+            ("", "key", 3),
+            ("scop", "scope", 1),
+            ("x", "scope", 5),
+        ] {
+            assert_eq!(distance(written, known), expected, "{written} {known}");
+        }
+    }
+
+    #[test]
+    fn only_near_names_are_suggested() {
+        assert_eq!(near("mgs", ["tx", "msg"].into_iter()), Some("msg"));
+        assert_eq!(near("evnet", ["tx", "event"].into_iter()), Some("event"));
+        assert_eq!(near("order", ["tx", "msg"].into_iter()), None);
+        assert_eq!(near("m", ["tx", "msg"].into_iter()), None);
+    }
+}

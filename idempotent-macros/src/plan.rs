@@ -1,0 +1,187 @@
+//! What the arguments and the signature agree on.
+
+use proc_macro2::{Ident, TokenStream};
+use syn::LitStr;
+use syn::ext::IdentExt;
+
+use crate::args::{Args, Guard};
+use crate::diagnostics;
+use crate::handler::Handler;
+use crate::key::{self, BoundPath};
+use crate::mistakes::Errors;
+
+/// Everything that the arguments and the signature have agreed on.
+pub(crate) struct Plan {
+    pub(crate) key: Vec<BoundPath>,
+    pub(crate) scope: Scope,
+    pub(crate) tx: Ident,
+    pub(crate) guard: Guard,
+    pub(crate) bind: Option<Ident>,
+    pub(crate) table: Option<LitStr>,
+}
+
+pub(crate) enum Scope {
+    Written(LitStr),
+    /// Follows the module's path.
+    Default {
+        suffix: String,
+    },
+}
+
+/// What is written, what it names, what that makes of messages: each as far as
+/// it does not follow from a mistake.
+pub(crate) fn plan(args: Args, handler: &Handler, mut errors: Errors) -> syn::Result<Plan> {
+    if let Some(hidden) = hidden_patterns(handler) {
+        return Err(errors.and(hidden)); // any name may be in one
+    }
+    let tx = transaction(&args, handler, &mut errors);
+    let key = key(&args, handler, &mut errors);
+    let is_skip_known = check_skip(&args, handler, &mut errors);
+    check_bind(&args, handler, &mut errors);
+    if let (Some(tx), Some(_), true) = (&tx, &key, is_skip_known) {
+        check_grain(&args, handler, tx, &mut errors);
+    }
+    let scope =
+        (key.is_some() && args.is_read("scope")).then(|| scope(&args, handler, &mut errors));
+    match (tx, key, scope, errors.finish()) {
+        (_, _, _, Err(errors)) => Err(errors),
+        (Some(tx), Some(key), Some(scope), Ok(())) => Ok(Plan {
+            key,
+            scope,
+            tx,
+            guard: args.guard,
+            bind: args.bind,
+            table: args.table,
+        }),
+        // One is missing only where a mistake says why.
+        (_, _, _, Ok(())) => Err(diagnostics::missing_key()),
+    }
+}
+
+fn transaction(args: &Args, handler: &Handler, errors: &mut Errors) -> Option<Ident> {
+    if !args.is_read("tx") {
+        return None;
+    }
+    match handler.transaction(args.tx.as_ref()) {
+        Ok(tx) => Some(tx),
+        Err(error) => {
+            errors.push(error);
+            None
+        }
+    }
+}
+
+/// The whole key, if every part is understood and bound, and one names a
+/// parameter.
+fn key(args: &Args, handler: &Handler, errors: &mut Errors) -> Option<Vec<BoundPath>> {
+    let bound = args.key.iter().map(|path| key::bind(path, handler, errors));
+    let key: Vec<_> = bound.collect();
+    let key: Option<_> = key.into_iter().collect();
+    let key = key.filter(|_| args.is_read("key"))?;
+    if args
+        .key
+        .iter()
+        .flat_map(|path| &path.roots)
+        .any(|root| handler.is_root(root))
+    {
+        return Some(key);
+    }
+    let texts: Vec<_> = args.key.iter().map(|path| path.text.as_str()).collect();
+    let parts: TokenStream = args.key.iter().map(|path| path.tokens.clone()).collect();
+    errors.push(diagnostics::constant(parts, &texts.join(", ")));
+    None
+}
+
+/// Says whether all that is skipped is known.
+fn check_skip(args: &Args, handler: &Handler, errors: &mut Errors) -> bool {
+    let mut is_known = args.is_read("skip");
+    for (index, name) in args.skip.iter().enumerate() {
+        if name == "self" {
+            errors.push(diagnostics::skipped_self(name));
+        } else if args.skip.iter().take(index).any(|other| other == name) {
+            errors.push(diagnostics::skipped_twice(name));
+        } else if handler.name(name).is_none() {
+            let text = name.to_string();
+            errors.push(diagnostics::unknown_parameter(name, &text, handler));
+            is_known = false;
+        }
+    }
+    is_known
+}
+
+fn hidden_patterns(handler: &Handler) -> Option<syn::Error> {
+    let mut errors = Errors::default();
+    for param in handler.hidden_patterns() {
+        errors.push(diagnostics::hidden_pattern(param.span));
+    }
+    errors.finish().err()
+}
+
+fn check_bind(args: &Args, handler: &Handler, errors: &mut Errors) {
+    if let Some(bind) = &args.bind
+        && handler.name(bind).is_some()
+    {
+        errors.push(diagnostics::bound_name_taken(bind));
+    }
+}
+
+/// The scope as written, or the function's path and key.
+fn scope(args: &Args, handler: &Handler, errors: &mut Errors) -> Scope {
+    if let Some(scope) = &args.scope {
+        return Scope::Written(scope.clone());
+    }
+    let name = handler.sig.ident.unraw().to_string();
+    let paths = &args.key;
+    let parts: Vec<String> = paths
+        .iter()
+        .map(|path| path.text.replace("r#", ""))
+        .collect();
+    let suffix = format!("::{name}({})", parts.join(","));
+    let why = if handler.receiver().is_some() {
+        Some("a method's path does not name its type")
+    } else if handler.mentions_self_type() {
+        Some("an associated function's path does not name its type")
+    } else if handler.is_generic() {
+        Some("a generic handler stands for many")
+    } else if !paths.iter().all(|path| path.is_plain) {
+        Some("the key holds an expression")
+    } else if !suffix.is_ascii() {
+        Some("the handler's name or key is not ASCII")
+    } else if suffix.len() > 120 {
+        Some("the handler's name and key are too long")
+    } else {
+        None
+    };
+    if let Some(why) = why {
+        errors.push(diagnostics::scope_required(why));
+    }
+    Scope::Default { suffix }
+}
+
+/// Every parameter tells messages apart, or is said not to.
+fn check_grain(args: &Args, handler: &Handler, tx: &Ident, errors: &mut Errors) {
+    let Args { key, skip, .. } = args;
+    let is_in_key = |name: &Ident| key.iter().any(|path| path.roots.contains(name));
+    for root in key.iter().flat_map(|path| &path.roots) {
+        if root == tx {
+            errors.push(diagnostics::transaction_in_key(root));
+        }
+    }
+    for name in skip {
+        if name == tx {
+            errors.push(diagnostics::skipped_transaction(name));
+        } else if is_in_key(name) {
+            errors.push(diagnostics::in_key_and_skipped(name));
+        }
+    }
+    for param in &handler.params {
+        let is_covered = param.is_ignored()
+            || param
+                .names
+                .iter()
+                .any(|name| name == tx || is_in_key(name) || skip.contains(name));
+        if let (false, Some(name)) = (is_covered, param.names.first()) {
+            errors.push(diagnostics::too_coarse(param.span, name));
+        }
+    }
+}

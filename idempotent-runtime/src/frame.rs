@@ -1,0 +1,115 @@
+//! The handler's return type.
+
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "the functions that return a result are hidden"
+)]
+
+use crate::error::Error;
+use crate::outcome::Outcome;
+
+/// The `Result` that a handler's body returns.
+#[diagnostic::on_unimplemented(
+    message = "an idempotent handler returns a `Result`",
+    label = "`{Self}` is not a `Result`",
+    note = "return `Result<T, E>`: the caller sees `Result<Outcome<T>, E>`"
+)]
+pub trait HandlerResult {
+    /// The value of a handler that succeeds.
+    type Value;
+    /// The error of a handler that fails.
+    type Error;
+    /// What the caller sees.
+    type Outcome;
+
+    /// The result, in the one shape the frame works with.
+    fn into_result(self) -> Result<Self::Value, Self::Error>;
+    /// Back to the shape the caller sees.
+    fn from_result(result: Result<Outcome<Self::Value>, Self::Error>) -> Self::Outcome;
+}
+
+impl<T, E> HandlerResult for Result<T, E> {
+    type Value = T;
+    type Error = E;
+    type Outcome = Result<Outcome<T>, E>;
+
+    fn into_result(self) -> Self {
+        self
+    }
+
+    fn from_result(result: Result<Outcome<T>, E>) -> Self::Outcome {
+        result
+    }
+}
+
+/// An error type that can carry ours.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot carry the errors of `#[idempotent]`",
+    label = "the handler's error type",
+    note = "implement `From<idempotent_runtime::Error>` for `{Self}`, for instance with `#[from]` of thiserror"
+)]
+pub trait HandlerError {
+    /// Wraps our error.
+    fn from_idempotent(error: Error) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: From<Error>> HandlerError for E {
+    fn from_idempotent(error: Error) -> Self {
+        error.into()
+    }
+}
+
+/// How a handler's result is read and made. Where the handler's return type is
+/// none, [`frame`] is refused, and nothing that works with the frame after it.
+pub struct Frame<R, T, E, O> {
+    pub(crate) read: fn(R) -> Result<T, E>,
+    pub(crate) make: fn(Result<Outcome<T>, E>) -> O,
+    convert: fn(Error) -> E,
+}
+
+impl<R, T, E, O> Clone for Frame<R, T, E, O> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R, T, E, O> Copy for Frame<R, T, E, O> {}
+
+impl<R, T, E, O> Frame<R, T, E, O> {
+    pub(crate) fn fail(self, error: Error) -> O {
+        (self.make)(Err((self.convert)(error)))
+    }
+}
+
+/// The one place that asks the handler's return type for its traits, so that a
+/// mistake there is one error.
+#[must_use]
+pub fn frame<R>() -> Frame<R, R::Value, R::Error, R::Outcome>
+where
+    R: HandlerResult,
+    R::Error: HandlerError,
+{
+    Frame {
+        read: R::into_result,
+        make: R::from_result,
+        convert: HandlerError::from_idempotent,
+    }
+}
+
+/// Stands in an arm that never runs, so that the body's type is known from its
+/// first line on.
+///
+/// # Panics
+///
+/// Always.
+#[must_use]
+pub fn hint<R>() -> R {
+    unreachable!("never called: it tells the compiler a type")
+}
+
+/// The frame of a handler whose attribute has mistakes: the program does not
+/// compile, and callers see the type that they will see once it does.
+pub fn unclaimed<R: HandlerResult>(result: R) -> R::Outcome {
+    R::from_result(result.into_result().map(Outcome::Processed))
+}

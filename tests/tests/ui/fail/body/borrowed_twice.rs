@@ -1,0 +1,18 @@
+use idempotent_runtime::idempotent;
+use sqlx::{Sqlite, Transaction};
+
+pub struct Msg {
+    pub id: i64,
+    pub channel: String,
+}
+
+#[idempotent(key(msg.id))]
+async fn handle(tx: &mut Transaction<'_, Sqlite>, mut msg: Msg) -> sqlx::Result<()> {
+    let _ = tx;
+    let first = &mut msg.channel;
+    let second = &mut msg.channel;
+    first.push_str(second);
+    Ok(())
+}
+
+fn main() {}

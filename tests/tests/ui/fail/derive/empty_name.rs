@@ -1,0 +1,9 @@
+use idempotent_runtime::KeyPart;
+
+#[derive(KeyPart)]
+pub enum Channel {
+    #[key(name = "")]
+    Email,
+}
+
+fn main() {}

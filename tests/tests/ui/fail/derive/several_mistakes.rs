@@ -1,0 +1,19 @@
+use idempotent_runtime::KeyPart;
+
+#[derive(KeyPart)]
+pub struct Msg {
+    #[key(stabel)]
+    id: u64,
+    #[key(nullable, required)]
+    parent: Option<u64>,
+    #[key(name = "x")]
+    channel: u8,
+}
+
+pub fn used<T: KeyPart>(_: T) {}
+
+pub fn uses(msg: Msg) {
+    used(msg);
+}
+
+fn main() {}

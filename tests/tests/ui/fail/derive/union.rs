@@ -1,0 +1,8 @@
+use idempotent_runtime::KeyPart;
+
+#[derive(KeyPart)]
+pub union Id {
+    number: u64,
+}
+
+fn main() {}
