@@ -149,7 +149,7 @@ async fn try_claim<'a, 'c, DB: Store>(
     key: Key,
 ) -> Result<Option<Claimed<'a, 'c, DB>>, Error> {
     handler.check_scope()?;
-    if DB::TransactionManager::get_transaction_depth(tx) == 0 {
+    if !is_open(tx) {
         return Err(Error::about(key.scope(), key.text(), Lost::NotOpen));
     }
     if let Some(part) = key.missing() {
@@ -181,6 +181,10 @@ async fn claim_under_savepoint<'a, 'c, DB: Store>(
 ) -> Result<Option<Claimed<'a, 'c, DB>>, Error> {
     let savepoint = match DB::set_savepoint(tx).await {
         Ok(savepoint) => savepoint,
+        // sqlx finds no transaction to set it in.
+        Err(sqlx::Error::BeginFailed) => {
+            return Err(Error::about(key.scope(), key.text(), Lost::NotOpen));
+        }
         Err(error) => return Err(Error::about(key.scope(), key.text(), error)),
     };
     // From here on a cut rolls back to the savepoint.
@@ -211,6 +215,7 @@ impl<DB: Store> Claimed<'_, '_, DB> {
     async fn prove(mut self) -> Result<(), Error> {
         let row = row(self.handler, &self.key);
         let proven = match &self.proof {
+            _ if !is_open(self.tx) => Err(Unproven::Lost(Lost::Dropped)),
             Proof::Mark(mark) => DB::prove(self.tx, row, mark).await,
             Proof::Savepoint(savepoint, Some(mark)) => {
                 DB::release(self.tx, row, savepoint, mark).await
@@ -232,6 +237,7 @@ impl<DB: Store> Claimed<'_, '_, DB> {
             Proof::Settled => (Ok(()), None),
         };
         let stays = match (undone, mark) {
+            _ if !is_open(self.tx) => Some(Unproven::Lost(Lost::Dropped)),
             (Err(Unproven::Lost(_)), Some(mark)) => DB::is_committed(self.tx, row, mark)
                 .await
                 .then_some(Unproven::Lost(Lost::Ended)),
@@ -248,6 +254,12 @@ impl<DB: Store> Claimed<'_, '_, DB> {
     fn error(&self, cause: impl Into<Cause>) -> Error {
         Error::about(self.handler.scope, self.key.text(), cause)
     }
+}
+
+/// Says whether sqlx counts a transaction. It counts on the client: that it does
+/// proves nothing, that it does not means that the next statement commits itself.
+fn is_open<DB: Store>(tx: &Transaction<'_, DB>) -> bool {
+    DB::TransactionManager::get_transaction_depth(tx) > 0
 }
 
 fn row<'k>(handler: &'static Handler, key: &'k Key) -> Row<'k> {

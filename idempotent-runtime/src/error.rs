@@ -52,6 +52,8 @@ pub(crate) enum Cause {
 pub enum Lost {
     /// There was none to claim the key in.
     NotOpen,
+    /// sqlx rolled it back, one level too many, while the handler ran.
+    Dropped,
     /// A statement failed and its error was swallowed.
     Aborted,
     /// The handler ended the transaction itself.
@@ -209,6 +211,10 @@ impl Display for Cause {
                 Lost::NotOpen => {
                     "it has ended: a statement committed it, a deadlock rolled it back, or sqlx did, \
                      for a nested `begin` that was dropped before it was done"
+                }
+                Lost::Dropped => {
+                    "sqlx rolled it back, for a nested `begin` that was dropped before it was done: \
+                     what the handler wrote since has committed itself"
                 }
                 Lost::Aborted => {
                     "a statement failed and its error was swallowed: the database would answer COMMIT with ROLLBACK"

@@ -6,7 +6,7 @@ use idempotent_runtime::Store;
 use sqlx::mysql::{MySql, MySqlConnectOptions};
 use sqlx::postgres::{PgConnectOptions, Postgres};
 use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, Row as _, raw_sql};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, Row as _, query, raw_sql};
 
 /// The databases under test.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -38,6 +38,13 @@ pub trait Engine: Store {
         sql: &str,
     ) -> impl Future<Output = sqlx::Result<u64>> + Send;
 
+    /// Writes an effect.
+    fn write(
+        conn: &mut Self::Connection,
+        id: &str,
+        statement: Statement,
+    ) -> impl Future<Output = sqlx::Result<()>> + Send;
+
     /// Returns the one number that a query gives.
     fn number(
         conn: &mut Self::Connection,
@@ -63,6 +70,31 @@ pub trait Engine: Store {
 
     /// Ends the session of that number.
     fn kill(session: i64) -> String;
+
+    /// Makes a role of the database's name that may do no more than this with
+    /// the tables that there are, and says how to connect as it. It is dropped
+    /// with the database.
+    fn create_role(
+        options: &<Self::Connection as Connection>::Options,
+        privileges: &str,
+    ) -> impl Future<Output = sqlx::Result<<Self::Connection as Connection>::Options>> + Send;
+}
+
+/// How a statement is sent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Statement {
+    /// As text, with its values in it.
+    Text,
+    /// Prepared and bound; its text is always the same, so that the connection
+    /// prepares it once.
+    Cached,
+    /// Prepared and bound; its text was never seen before.
+    New,
+}
+
+impl Statement {
+    /// Those that are prepared.
+    pub const PREPARED: [Self; 2] = [Self::Cached, Self::New];
 }
 
 /// Polls until something is so: for events that can only be looked for.
@@ -79,10 +111,31 @@ pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 }
 
 macro_rules! statements {
-    () => {
+    ($placeholder:literal) => {
         async fn run(conn: &mut Self::Connection, sql: &str) -> sqlx::Result<u64> {
             let done = raw_sql(AssertSqlSafe(sql.to_owned())).execute(conn).await?;
             Ok(done.rows_affected())
+        }
+
+        async fn write(
+            conn: &mut Self::Connection,
+            id: &str,
+            statement: Statement,
+        ) -> sqlx::Result<()> {
+            let insert = concat!("INSERT INTO effects (id) VALUES (", $placeholder, ")");
+            let insert = match statement {
+                Statement::Text => {
+                    let insert = format!("INSERT INTO effects (id) VALUES ('{id}')");
+                    return Self::run(conn, &insert).await.map(drop);
+                }
+                Statement::Cached => insert.to_owned(),
+                Statement::New => format!("{insert} /* {id} */"),
+            };
+            query(AssertSqlSafe(insert))
+                .bind(id)
+                .execute(conn)
+                .await
+                .map(drop)
         }
 
         async fn number(conn: &mut Self::Connection, sql: &str) -> sqlx::Result<i64> {
@@ -131,13 +184,29 @@ impl Engine for Postgres {
             &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"),
         )
         .await?;
+        Self::run(&mut admin, &format!("DROP ROLE IF EXISTS {name}")).await?;
         admin.close().await
     }
 
-    statements!();
+    statements!("$1");
 
     fn kill(session: i64) -> String {
         format!("SELECT pg_terminate_backend({session})")
+    }
+
+    async fn create_role(
+        options: &PgConnectOptions,
+        privileges: &str,
+    ) -> sqlx::Result<PgConnectOptions> {
+        let name = options.get_database().unwrap_or_default();
+        let mut admin = options.connect().await?;
+        let create = format!(
+            "CREATE ROLE {name} LOGIN PASSWORD '{name}'; REVOKE CREATE ON SCHEMA public FROM PUBLIC; \
+             GRANT {privileges} ON ALL TABLES IN SCHEMA public TO {name}"
+        );
+        Self::run(&mut admin, &create).await?;
+        admin.close().await?;
+        Ok(options.clone().username(name).password(name))
     }
 }
 
@@ -173,14 +242,43 @@ impl Engine for MySql {
             let _ = Self::run(&mut admin, &format!("KILL {session}")).await;
         }
         Self::run(&mut admin, &format!("DROP DATABASE IF EXISTS {name}")).await?;
+        Self::run(
+            &mut admin,
+            &format!("DROP USER IF EXISTS {}", accounts(name, "")),
+        )
+        .await?;
         admin.close().await
     }
 
-    statements!();
+    statements!("?");
 
     fn kill(session: i64) -> String {
         format!("KILL {session}")
     }
+
+    async fn create_role(
+        options: &MySqlConnectOptions,
+        privileges: &str,
+    ) -> sqlx::Result<MySqlConnectOptions> {
+        let name = options.get_database().unwrap_or_default();
+        let mut admin = options.connect().await?;
+        let create = format!(
+            "CREATE USER {}; GRANT {privileges} ON {name}.* TO {}",
+            accounts(name, &format!(" IDENTIFIED BY '{name}'")),
+            accounts(name, "")
+        );
+        Self::run(&mut admin, &create).await?;
+        admin.close().await?;
+        Ok(options.clone().username(name).password(name))
+    }
+}
+
+/// The same user, from wherever: `%` alone gives way to an anonymous one of
+/// this host.
+fn accounts(name: &str, identified: &str) -> String {
+    ["'%'", "localhost", "'127.0.0.1'"]
+        .map(|host| format!("{name}@{host}{identified}"))
+        .join(", ")
 }
 
 impl Engine for Sqlite {
@@ -204,9 +302,16 @@ impl Engine for Sqlite {
         Ok(std::fs::remove_dir_all(std::env::temp_dir().join(name))?)
     }
 
-    statements!();
+    statements!("?");
 
     fn kill(_session: i64) -> String {
         unreachable!("sqlite has no sessions")
+    }
+
+    async fn create_role(
+        _options: &SqliteConnectOptions,
+        _privileges: &str,
+    ) -> sqlx::Result<SqliteConnectOptions> {
+        unreachable!("sqlite has no roles")
     }
 }

@@ -11,11 +11,11 @@ mod proxy;
 
 pub use cut::{CutAt, Moment, caught};
 pub use double::{Act, Double};
-pub use engine::{Engine, Kind, until};
+pub use engine::{Engine, Kind, Statement, until};
 pub use fresh::{Fresh, in_fresh_database};
 pub use guarded::{AppError, Guarded, Savepoint, Verify};
 pub use on_paid::on_paid;
-pub use proxy::Proxy;
+pub use proxy::{Proxy, Refusal};
 
 /// Says whether the long forms of the tests are wanted.
 #[must_use]

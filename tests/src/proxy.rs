@@ -1,8 +1,9 @@
 //! A wire between a pool and its server, to watch and to cut.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -22,6 +23,16 @@ pub struct Proxy {
 struct State {
     round_trips: AtomicUsize,
     loses_commit: AtomicBool,
+    refusals: Mutex<VecDeque<Refusal>>,
+}
+
+/// How a server refuses a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Refusal {
+    /// It hangs up.
+    HangsUp,
+    /// It answers with this SQLSTATE: Postgres only, without TLS.
+    Says(&'static str),
 }
 
 impl Proxy {
@@ -45,8 +56,11 @@ impl Proxy {
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let state = Arc::clone(&shared);
+                let refusal = state.refusals().pop_front();
                 tokio::spawn(async move {
-                    if let Ok(upstream) = TcpStream::connect(server).await {
+                    if let Some(refusal) = refusal {
+                        refuse(client, refusal).await;
+                    } else if let Ok(upstream) = TcpStream::connect(server).await {
                         relay(client, upstream, &state).await;
                     }
                 });
@@ -78,6 +92,17 @@ impl Proxy {
         self.state.loses_commit.store(true, Ordering::SeqCst);
     }
 
+    /// The next connections are refused, in this order.
+    pub fn refuse_next(&self, refusals: impl IntoIterator<Item = Refusal>) {
+        self.state.refusals().extend(refusals);
+    }
+
+    /// Says how many refusals are still to come.
+    #[must_use]
+    pub fn refusals_left(&self) -> usize {
+        self.state.refusals().len()
+    }
+
     /// Says whether that COMMIT is still to come.
     #[must_use]
     pub fn is_waiting_for_commit(&self) -> bool {
@@ -85,10 +110,28 @@ impl Proxy {
     }
 }
 
+impl State {
+    fn refusals(&self) -> MutexGuard<'_, VecDeque<Refusal>> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.accepting.abort();
     }
+}
+
+async fn refuse(mut client: TcpStream, refusal: Refusal) {
+    let Refusal::Says(sqlstate) = refusal else {
+        return;
+    };
+    // The startup message, which fits into one segment.
+    let _ = client.read(&mut [0; 1 << 12]).await;
+    let fields = format!("SFATAL\0VFATAL\0C{sqlstate}\0Mrefused by the proxy\0\0");
+    let length = u32::try_from(fields.len() + 4).unwrap_or(u32::MAX);
+    let error = [b"E", &length.to_be_bytes()[..], fields.as_bytes()].concat();
+    let _ = client.write_all(&error).await;
 }
 
 async fn relay(mut client: TcpStream, mut server: TcpStream, state: &State) {

@@ -58,7 +58,11 @@ impl Backend for Sqlite {
     async fn claim(tx: &mut Transaction<'_, Self>, row: Row<'_>) -> Result<Option<Mark>, Unproven> {
         let savepoint = SavepointName::next();
         let claim = format!("SAVEPOINT {savepoint}; {INSERT}");
-        if let Some(written) = fetch(tx, &claim, row).await? {
+        let written = fetch(tx, &claim, row).await?;
+        if !is_open(tx).await {
+            return Err(Unproven::Lost(Lost::NotOpen));
+        }
+        if let Some(written) = written {
             let written = written.try_get(0)?;
             return Ok(Some(Mark { savepoint, written }));
         }
@@ -98,7 +102,11 @@ impl Backend for Sqlite {
         raw_sql(AssertSqlSafe(format!("SAVEPOINT {name}")))
             .execute(&mut **tx)
             .await?;
-        Ok(name)
+        if is_open(tx).await {
+            Ok(name)
+        } else {
+            Err(sqlx::Error::BeginFailed)
+        }
     }
 
     async fn release(
@@ -213,6 +221,18 @@ async fn run(
         .execute(&mut **tx)
         .await
         .map(drop)
+}
+
+/// Says, after a statement that set a savepoint, whether that stands in a
+/// transaction. What sqlx has queued for it, such as the roll-back of a nested
+/// `begin` that was dropped, is done by then. Without a transaction the savepoint
+/// has begun one, which sqlx does not know of: it is rolled back.
+async fn is_open(tx: &mut Transaction<'_, Sqlite>) -> bool {
+    let is_open = <Sqlite as Database>::TransactionManager::get_transaction_depth(tx) > 0;
+    if !is_open {
+        let _ = tx.execute("ROLLBACK").await;
+    }
+    is_open
 }
 
 /// After a handler that ended the transaction itself, opens one again, for the

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use idempotent_tests::Engine;
+use idempotent_tests::{Engine, Kind};
 use sqlx::{ConnectOptions, Connection, MySql, Postgres};
 
 #[tokio::main]
@@ -38,7 +38,7 @@ async fn check(url: &str) -> Result<(), String> {
     }
 }
 
-/// Connects, makes a database and drops it.
+/// Connects, makes a database and a role, and drops them.
 async fn databases<DB: Engine>(url: &str) -> Result<DB::Connection, String> {
     let options: <DB::Connection as Connection>::Options = url
         .parse()
@@ -48,10 +48,16 @@ async fn databases<DB: Engine>(url: &str) -> Result<DB::Connection, String> {
         .await
         .map_err(|error| format!("cannot connect: {error}"))?;
     let name = format!("idempotent_test_check_{}", std::process::id());
-    for (verb, statement) in [("create", "CREATE DATABASE"), ("drop", "DROP DATABASE")] {
-        DB::run(&mut conn, &format!("{statement} {name}"))
-            .await
-            .map_err(|error| format!("cannot {verb} a database: {error}"))?;
+    let role = match DB::KIND {
+        Kind::MariaDb => "USER",
+        Kind::Postgres | Kind::Sqlite => "ROLE",
+    };
+    for (what, kind) in [("a database", "DATABASE"), ("a role", role)] {
+        for (verb, statement) in [("create", "CREATE"), ("drop", "DROP")] {
+            DB::run(&mut conn, &format!("{statement} {kind} {name}"))
+                .await
+                .map_err(|error| format!("cannot {verb} {what}: {error}"))?;
+        }
     }
     Ok(conn)
 }

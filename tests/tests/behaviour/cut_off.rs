@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use idempotent_runtime::{Outcome, transact};
-use idempotent_tests::{Act, CutAt, Double, Engine, Fresh, Guarded, Moment, Savepoint};
+use idempotent_tests::{
+    Act, AppError, CutAt, Double, Engine, Fresh, Guarded, Kind, Moment, Savepoint, Statement,
+};
 use sqlx::pool::PoolOptions;
-use sqlx::{Pool, Transaction};
+use sqlx::{Connection as _, Pool, Transaction};
 use tokio::sync::{Notify, Semaphore};
 
 with_every_guard!(
@@ -18,6 +20,7 @@ with_every_guard!(
     an_aborted_task_leaves_nothing,
     a_shutdown_branch_leaves_nothing,
     a_nested_begin_cut_off_inside_the_handler_is_never_a_success_without_its_effect,
+    transact_cut_off_while_a_statement_is_prepared_leaves_a_sound_pool,
 );
 
 mod caller_commits {
@@ -37,6 +40,18 @@ mod caller_commits {
     }
 }
 
+mod caller_goes_on {
+    use super::{Engine, Fresh, a_caller_that_commits_after_a_cut_begin};
+
+    on_servers!(savepoint_takes_back_what_was_written_after_a_nested_begin_was_cut_off);
+
+    async fn savepoint_takes_back_what_was_written_after_a_nested_begin_was_cut_off<DB: Engine>(
+        db: &Fresh<DB>,
+    ) {
+        a_caller_that_commits_after_a_cut_begin(db).await;
+    }
+}
+
 /// Both or none; then the message comes again, and in the end both are there
 /// once.
 async fn assert_both_or_none<DB: Engine, G: Guarded>(db: &Fresh<DB>, pool: &Pool<DB>, id: &str) {
@@ -53,7 +68,7 @@ async fn assert_both_or_none<DB: Engine, G: Guarded>(db: &Fresh<DB>, pool: &Pool
 /// Cuts `deliver` at its first poll, its second, … until it gets through. How
 /// many polls are pending is for the wire to say, and none may be, so that it
 /// tries again until something was cut.
-async fn at_every_poll(mut deliver: impl AsyncFnMut(String, u32, Moment) -> bool) {
+pub(super) async fn at_every_poll(mut deliver: impl AsyncFnMut(String, u32, Moment) -> bool) {
     for moment in Moment::ALL {
         let mut cuts = 0;
         for round in 0..50 {
@@ -306,4 +321,115 @@ async fn a_nested_begin_cut_off_inside_the_handler_is_never_a_success_without_it
         begun
     })
     .await;
+}
+
+/// Where a statement is prepared, the server sends more than one answer: a
+/// connection that has read one of them is of no use to anybody.
+async fn transact_cut_off_while_a_statement_is_prepared_leaves_a_sound_pool<
+    DB: Engine,
+    G: Guarded,
+>(
+    db: &Fresh<DB>,
+) {
+    db.prepare().await;
+    for ping in [true, false] {
+        let options = PoolOptions::new()
+            .max_connections(1)
+            .test_before_acquire(ping);
+        let pool = db.pool_with(options).await;
+        for statement in Statement::PREPARED {
+            at_every_poll(async |id, polls, moment| {
+                let id = &format!("{id}-{ping}-{statement:?}");
+                let body = async |tx: &mut Transaction<'_, DB>| {
+                    DB::write(tx, id, statement).await?;
+                    Ok(())
+                };
+                let delivery = async { transact!(&pool, tx => G::deliver(tx, id, body)).await };
+                let outcome = CutAt::new(polls, moment, delivery).await;
+                let finished = outcome.is_some();
+                if let Some(outcome) = outcome {
+                    assert!(
+                        matches!(outcome, Ok(Outcome::Processed(()))),
+                        "{id}: {outcome:?}"
+                    );
+                }
+                a_later_write_stays(db, &pool, id).await;
+                assert_eventually_both_or_none::<DB, G>(db, &pool, id).await;
+                finished
+            })
+            .await;
+        }
+    }
+}
+
+async fn a_later_write_stays<DB: Engine>(db: &Fresh<DB>, pool: &Pool<DB>, id: &str) {
+    let later = async {
+        let mut conn = pool.acquire().await?;
+        let write = format!("INSERT INTO letters (id) VALUES ('later {id}')");
+        DB::run(&mut conn, &write).await
+    };
+    let later = tokio::time::timeout(Duration::from_secs(10), later).await;
+    later
+        .unwrap_or_else(|_| panic!("{id}: the pool is stuck"))
+        .unwrap_or_else(|error| panic!("{id}: {error}"));
+    let letters = format!("SELECT count(*) FROM letters WHERE id = 'later {id}'");
+    assert_eq!(db.number(&letters).await, 1, "{id}: a later write");
+}
+
+/// A timeout of the body's cuts its nested `begin` off; it writes on, and
+/// returns. The caller commits a dead letter.
+///
+/// On Postgres sqlx rolls back two levels: the guard's savepoint, and the
+/// caller's transaction. What is written since then commits by itself, whoever
+/// proves or undoes what.
+async fn a_caller_that_commits_after_a_cut_begin<DB: Engine>(db: &Fresh<DB>) {
+    let pool = db.prepared(1).await;
+    for refuses in [true, false] {
+        at_every_poll(async |id, polls, moment| {
+            let id = format!("{id}-{refuses}");
+            let since = format!("since {id}");
+            let mut begun = false;
+            let mut tx = pool.begin().await.unwrap();
+            let outcome = Savepoint::deliver(&mut tx, &id, async |tx: &mut Transaction<'_, DB>| {
+                DB::write(tx, &id, Statement::Cached).await?;
+                if let Some(nested) = CutAt::new(polls, moment, tx.begin()).await {
+                    nested?.commit().await?;
+                    begun = true;
+                }
+                DB::write(tx, &since, Statement::New).await?;
+                DB::write(tx, &since, Statement::Text).await?;
+                if refuses {
+                    return Err(AppError::Refused);
+                }
+                Ok(())
+            })
+            .await;
+            let is_gone = !tx.is_in_transaction();
+            assert!(!is_gone || DB::KIND == Kind::Postgres && !begun, "{id}");
+            let letter = format!("INSERT INTO letters (id) VALUES ('{id}')");
+            DB::run(&mut tx, &letter).await.unwrap();
+            tx.commit().await.unwrap();
+
+            let is_stored = match outcome {
+                Ok(Outcome::Processed(())) => true,
+                Err(AppError::Refused) => false,
+                Err(error) if error.is_transaction_lost() && !begun => false,
+                outcome => panic!("{id}: {outcome:?}"),
+            };
+            assert!(begun || !is_stored, "{id}: a success");
+            let expected = (i64::from(is_stored), i64::from(is_stored));
+            assert_eq!(db.stored(&id).await, expected, "{id}");
+            let written_since = if is_stored || is_gone { 2 } else { 0 };
+            assert_eq!(
+                db.stored(&since).await,
+                (0, written_since),
+                "{id}: written since the cut"
+            );
+            let letters = format!("SELECT count(*) FROM letters WHERE id = '{id}'");
+            assert_eq!(db.number(&letters).await, 1, "{id}: the dead letter");
+            a_later_write_stays(db, &pool, &id).await;
+            begun
+        })
+        .await;
+    }
 }

@@ -12,13 +12,18 @@ mod classification;
 mod concurrency;
 mod crash;
 mod cut_off;
+mod errors;
 mod failures;
 mod isolation;
 #[path = "../keys/mod.rs"]
 mod keys;
 mod lost_commit;
 mod mariadb_facts;
+mod migrating;
 mod misdeeds;
+mod one_transaction;
+mod privileges;
+mod restarts;
 mod round_trips;
 mod scopes;
 mod table;

@@ -137,7 +137,7 @@ async fn ascii_bin_ignores_trailing_blanks(db: &Fresh<MySql>) {
 /// Makes the connection's transaction the victim of a deadlock, after its
 /// statement; returns the error. What it did is undone, and its session has no
 /// transaction.
-async fn deadlock(db: &Fresh<MySql>, tx: &mut sqlx::MySqlConnection) -> sqlx::Error {
+pub(super) async fn deadlock(db: &Fresh<MySql>, tx: &mut sqlx::MySqlConnection) -> sqlx::Error {
     let mut other = conn(db).await;
     let mut other = other.begin().await.unwrap();
     // Who has written less is the victim.

@@ -79,3 +79,46 @@ macro_rules! on_every_database_under {
         }
     };
 }
+
+/// `with_every_guard!` on one database.
+macro_rules! with_every_guard_on_postgres {
+    ($($test:ident),+ $(,)?) => {
+        mod postgres {
+            mod verify {
+                $(#[test]
+                #[cfg_attr(not(has_postgres), ignore = "needs Postgres: run `cargo xtask test`")]
+                fn $test() {
+                    idempotent_tests::in_fresh_database::<sqlx::Postgres>(super::super::$test::<idempotent_tests::Verify>);
+                })+
+            }
+            mod savepoint {
+                $(#[test]
+                #[cfg_attr(not(has_postgres), ignore = "needs Postgres: run `cargo xtask test`")]
+                fn $test() {
+                    idempotent_tests::in_fresh_database::<sqlx::Postgres>(super::super::$test::<idempotent_tests::Savepoint>);
+                })+
+            }
+        }
+    };
+}
+
+macro_rules! with_every_guard_on_mariadb {
+    ($($test:ident),+ $(,)?) => {
+        mod mariadb {
+            mod verify {
+                $(#[test]
+                #[cfg_attr(not(has_mariadb), ignore = "needs MariaDB: run `cargo xtask test`")]
+                fn $test() {
+                    idempotent_tests::in_fresh_database::<sqlx::MySql>(super::super::$test::<idempotent_tests::Verify>);
+                })+
+            }
+            mod savepoint {
+                $(#[test]
+                #[cfg_attr(not(has_mariadb), ignore = "needs MariaDB: run `cargo xtask test`")]
+                fn $test() {
+                    idempotent_tests::in_fresh_database::<sqlx::MySql>(super::super::$test::<idempotent_tests::Savepoint>);
+                })+
+            }
+        }
+    };
+}

@@ -12,6 +12,7 @@ on_every_database!(
     migrating_from_eight_tasks_at_once_is_once,
     schema_sql_makes_the_same_table,
     tables_that_cannot_hold_keys_are_refused_with_the_way_out,
+    tables_that_can_hold_keys_are_accepted,
     a_missing_table_is_refused,
     an_added_nullable_column_is_accepted,
     a_column_added_under_warm_connections_goes_unnoticed,
@@ -178,6 +179,62 @@ const POSTGRES: &[Refused] = &[
         "CREATE TABLE t (scope varchar(127) NOT NULL, key varchar(255) NOT NULL, {rest}, PRIMARY KEY (scope, key))",
         "type character varying(127)",
     ),
+    (
+        "a unique key on another column that includes the key",
+        "CREATE TABLE t (scope text NOT NULL, key text NOT NULL, x int NOT NULL DEFAULT 1, {rest}, \
+      UNIQUE (scope, x) INCLUDE (key))",
+        "no unique key",
+    ),
+    (
+        "a partitioned table",
+        "CREATE TABLE t (scope text NOT NULL, key text NOT NULL, {rest}, PRIMARY KEY (scope, key)) \
+      PARTITION BY HASH (scope, key); \
+      CREATE TABLE t_0 PARTITION OF t FOR VALUES WITH (modulus 1, remainder 0)",
+        "not an ordinary table",
+    ),
+    (
+        "a view",
+        "CREATE TABLE below (scope text NOT NULL, key text NOT NULL, {rest}, PRIMARY KEY (scope, key)); \
+      CREATE VIEW t AS SELECT * FROM below",
+        "not an ordinary table",
+    ),
+    (
+        "a trigger that may skip a row",
+        "CREATE TABLE t (scope text NOT NULL, key text NOT NULL, {rest}, PRIMARY KEY (scope, key)); \
+      CREATE FUNCTION skips() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; \
+      CREATE TRIGGER skips BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION skips()",
+        "a trigger",
+    ),
+    (
+        "a time that is text",
+        "CREATE TABLE t (scope text NOT NULL, key text NOT NULL, processed_at timestamptz NOT NULL DEFAULT now(), \
+      expires_at text, fingerprint bytea, result bytea, PRIMARY KEY (scope, key))",
+        "`expires_at` has type text",
+    ),
+    (
+        "a time without a zone",
+        "CREATE TABLE t (scope text NOT NULL, key text NOT NULL, processed_at timestamp NOT NULL DEFAULT now(), \
+      expires_at timestamptz, fingerprint bytea, result bytea, PRIMARY KEY (scope, key))",
+        "`processed_at` has type timestamp without time zone",
+    ),
+    (
+        "a numeric fingerprint",
+        "CREATE TABLE t (scope text NOT NULL, key text NOT NULL, processed_at timestamptz NOT NULL DEFAULT now(), \
+      expires_at timestamptz, fingerprint int, result bytea, PRIMARY KEY (scope, key))",
+        "`fingerprint` has type integer",
+    ),
+    (
+        "a result that is text",
+        "CREATE TABLE t (scope text NOT NULL, key text NOT NULL, processed_at timestamptz NOT NULL DEFAULT now(), \
+      expires_at timestamptz, fingerprint bytea, result text, PRIMARY KEY (scope, key))",
+        "`result` has type text",
+    ),
+    (
+        "a time that is not noted",
+        "CREATE TABLE t (scope text NOT NULL, key text NOT NULL, processed_at timestamptz, \
+      expires_at timestamptz, fingerprint bytea, result bytea, PRIMARY KEY (scope, key))",
+        "`processed_at` may be NULL",
+    ),
 ];
 
 const MARIADB: &[Refused] = &[
@@ -243,6 +300,47 @@ const MARIADB: &[Refused] = &[
       PRIMARY KEY (scope, `key`))",
         "`key`",
     ),
+    (
+        "keys that are filled up",
+        "CREATE TABLE t (scope binary(128) NOT NULL, `key` binary(255) NOT NULL, {rest}, \
+      PRIMARY KEY (scope, `key`))",
+        "`key` has type binary(255)",
+    ),
+    (
+        "a time that is not noted",
+        "CREATE TABLE t (scope varchar(128) {ascii} NOT NULL, `key` varchar(255) {ascii} NOT NULL, \
+      processed_at datetime(6), expires_at datetime(6), fingerprint varbinary(40), result longblob, \
+      PRIMARY KEY (scope, `key`))",
+        "`processed_at` may be NULL",
+    ),
+    (
+        "a trigger that may change a key",
+        "CREATE TABLE t (scope varchar(128) {ascii} NOT NULL, `key` varchar(255) {ascii} NOT NULL, {rest}, \
+      PRIMARY KEY (scope, `key`)); \
+      CREATE TRIGGER changes BEFORE INSERT ON t FOR EACH ROW SET NEW.`key` = 'x'",
+        "a trigger",
+    ),
+    (
+        "a view",
+        "CREATE TABLE below (scope varchar(128) {ascii} NOT NULL, `key` varchar(255) {ascii} NOT NULL, {rest}, \
+      PRIMARY KEY (scope, `key`)); \
+      CREATE VIEW t AS SELECT * FROM below",
+        "not an ordinary table",
+    ),
+    (
+        "a time that is text",
+        "CREATE TABLE t (scope varchar(128) {ascii} NOT NULL, `key` varchar(255) {ascii} NOT NULL, \
+      processed_at datetime(6) NOT NULL DEFAULT (utc_timestamp(6)), expires_at varchar(40), \
+      fingerprint varbinary(40), result longblob, PRIMARY KEY (scope, `key`))",
+        "`expires_at` has type varchar(40)",
+    ),
+    (
+        "a numeric fingerprint",
+        "CREATE TABLE t (scope varchar(128) {ascii} NOT NULL, `key` varchar(255) {ascii} NOT NULL, \
+      processed_at datetime(6) NOT NULL DEFAULT (utc_timestamp(6)), expires_at datetime(6), \
+      fingerprint int, result longblob, PRIMARY KEY (scope, `key`))",
+        "`fingerprint` has type int",
+    ),
 ];
 
 const SQLITE: &[Refused] = &[
@@ -294,32 +392,70 @@ const SQLITE: &[Refused] = &[
         "CREATE TABLE t (scope TEXT NOT NULL, key TEXT NOT NULL COLLATE NOCASE, {rest}, PRIMARY KEY (scope, key))",
         "no unique key",
     ),
+    (
+        "a trigger",
+        "CREATE TABLE t (scope TEXT NOT NULL, key TEXT NOT NULL, {rest}, PRIMARY KEY (scope, key)); \
+      CREATE TRIGGER skips BEFORE INSERT ON t BEGIN SELECT RAISE(IGNORE); END",
+        "a trigger",
+    ),
+    (
+        "a view",
+        "CREATE TABLE below (scope TEXT NOT NULL, key TEXT NOT NULL, {rest}, PRIMARY KEY (scope, key)); \
+      CREATE VIEW t AS SELECT * FROM below",
+        "not an ordinary table",
+    ),
+    (
+        "a time that is text",
+        "CREATE TABLE t (scope TEXT NOT NULL, key TEXT NOT NULL, processed_at INTEGER NOT NULL DEFAULT 0, \
+      expires_at TEXT, fingerprint BLOB, result BLOB, PRIMARY KEY (scope, key))",
+        "`expires_at` has type TEXT",
+    ),
+    (
+        "a numeric fingerprint",
+        "CREATE TABLE t (scope TEXT NOT NULL, key TEXT NOT NULL, processed_at INTEGER NOT NULL DEFAULT 0, \
+      expires_at INTEGER, fingerprint INTEGER, result BLOB, PRIMARY KEY (scope, key))",
+        "`fingerprint` has type INTEGER",
+    ),
+    (
+        "a result that is text",
+        "CREATE TABLE t (scope TEXT NOT NULL, key TEXT NOT NULL, processed_at INTEGER NOT NULL DEFAULT 0, \
+      expires_at INTEGER, fingerprint BLOB, result TEXT, PRIMARY KEY (scope, key))",
+        "`result` has type TEXT",
+    ),
 ];
+
+const ASCII: &str = "CHARACTER SET ascii COLLATE ascii_bin";
+
+/// The columns other than the keys', as they should be.
+const fn rest<DB: Engine>() -> &'static str {
+    match DB::KIND {
+        Kind::Postgres => {
+            "processed_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz, \
+             fingerprint bytea, result bytea"
+        }
+        Kind::MariaDb => {
+            "processed_at datetime(6) NOT NULL DEFAULT (utc_timestamp(6)), expires_at datetime(6), \
+             fingerprint varbinary(40), result longblob"
+        }
+        Kind::Sqlite => {
+            "processed_at INTEGER NOT NULL DEFAULT 0, expires_at INTEGER, fingerprint BLOB, result BLOB"
+        }
+    }
+}
 
 async fn tables_that_cannot_hold_keys_are_refused_with_the_way_out<DB: Engine>(db: &Fresh<DB>) {
     let pool = db.pool(1).await;
-    let (refused, rest) = match DB::KIND {
-        Kind::Postgres => (
-            POSTGRES,
-            "processed_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz, \
-             fingerprint bytea, result bytea",
-        ),
-        Kind::MariaDb => (
-            MARIADB,
-            "processed_at datetime(6) NOT NULL DEFAULT (utc_timestamp(6)), expires_at datetime(6), \
-             fingerprint varbinary(40), result longblob",
-        ),
-        Kind::Sqlite => (
-            SQLITE,
-            "processed_at INTEGER NOT NULL DEFAULT 0, expires_at INTEGER, fingerprint BLOB, result BLOB",
-        ),
+    let refused = match DB::KIND {
+        Kind::Postgres => POSTGRES,
+        Kind::MariaDb => MARIADB,
+        Kind::Sqlite => SQLITE,
     };
     let table = Table::named("t").unwrap();
     for (wrong, make, word) in refused {
         db.run(
             &make
-                .replace("{rest}", rest)
-                .replace("{ascii}", "CHARACTER SET ascii COLLATE ascii_bin"),
+                .replace("{rest}", rest::<DB>())
+                .replace("{ascii}", ASCII),
         )
         .await;
         for verified in [table.verify_schema(&pool).await, table.migrate(&pool).await] {
@@ -331,14 +467,91 @@ async fn tables_that_cannot_hold_keys_are_refused_with_the_way_out<DB: Engine>(d
             assert!(error.contains(word), "{wrong}: {error}");
             assert!(error.contains("Table::named"), "{wrong}: {error}");
         }
-        db.run("DROP TABLE t").await;
+        forget(db).await;
     }
+}
+
+/// Drops `t`, whatever it is, and what it stands on.
+async fn forget<DB: Engine>(db: &Fresh<DB>) {
+    match DB::KIND {
+        Kind::Postgres => {
+            db.run("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+                .await
+        }
+        Kind::MariaDb => {
+            db.run("DROP VIEW IF EXISTS t; DROP TABLE IF EXISTS t, below")
+                .await
+        }
+        Kind::Sqlite => {
+            // It minds what kind of thing it drops.
+            let made = "SELECT 'DROP ' || type || ' ' || name FROM sqlite_master \
+                 WHERE name IN ('t', 'below') ORDER BY type DESC";
+            for drop in db.texts(made).await {
+                db.run(&drop).await;
+            }
+        }
+    }
+}
+
+/// Made by hand, and not as we would.
+async fn tables_that_can_hold_keys_are_accepted<DB: Engine>(db: &Fresh<DB>) {
+    let pool = db.pool(1).await;
+    let accepted: &[&str] = match DB::KIND {
+        Kind::Postgres => &[
+            "CREATE TABLE t (id bigserial PRIMARY KEY, key varchar NOT NULL, scope varchar(128) NOT NULL, \
+             result bytea, fingerprint bytea, expires_at timestamptz, \
+             processed_at timestamptz NOT NULL DEFAULT now(), UNIQUE (key, scope))",
+            "CREATE TABLE t (scope text NOT NULL, key text NOT NULL, {rest}, UNIQUE (scope, key) INCLUDE (result))",
+            // One that looks on changes nothing.
+            "CREATE TABLE t (scope text NOT NULL, key text NOT NULL, {rest}, PRIMARY KEY (scope, key)); \
+             CREATE FUNCTION looks() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; \
+             CREATE TRIGGER looks AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION looks()",
+        ],
+        Kind::MariaDb => &[
+            "CREATE TABLE t (id bigint AUTO_INCREMENT PRIMARY KEY, `key` varchar(255) {ascii} NOT NULL, \
+             scope varchar(200) {ascii} NOT NULL, {rest}, UNIQUE (`key`, scope))",
+            "CREATE TABLE t (scope varbinary(128) NOT NULL, `key` varbinary(255) NOT NULL, {rest}, \
+             PRIMARY KEY (scope, `key`))",
+        ],
+        Kind::Sqlite => &[
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, key TEXT NOT NULL, scope TEXT NOT NULL, {rest}, \
+             UNIQUE (key, scope))",
+        ],
+    };
+    for make in accepted {
+        db.run(
+            &make
+                .replace("{rest}", rest::<DB>())
+                .replace("{ascii}", ASCII),
+        )
+        .await;
+        let table = Table::named("t").unwrap();
+        table
+            .verify_schema(&pool)
+            .await
+            .unwrap_or_else(|error| panic!("{make}: {error}"));
+        table.migrate(&pool).await.unwrap();
+        for expected in [Outcome::Processed(()), Outcome::Duplicate] {
+            let outcome = transact!(&pool, tx => in_t(tx, 1)).await;
+            assert_eq!(outcome.unwrap(), expected, "{make}");
+        }
+        forget(db).await;
+    }
+}
+
+#[idempotent(key(id), scope = "by-hand", table = "t")]
+async fn in_t<DB: Engine>(tx: &mut Transaction<'_, DB>, id: i64) -> Result<(), AppError> {
+    let _ = tx;
+    Ok(())
 }
 
 async fn a_missing_table_is_refused<DB: Engine>(db: &Fresh<DB>) {
     let pool = db.pool(1).await;
     let error = verify_schema(&pool).await.unwrap_err();
-    assert!(error.to_string().contains("does not exist: run `migrate`"), "{error}");
+    assert!(
+        error.to_string().contains("does not exist: run `migrate`"),
+        "{error}"
+    );
 }
 
 async fn an_added_nullable_column_is_accepted<DB: Engine>(db: &Fresh<DB>) {
