@@ -381,7 +381,8 @@ async fn a_later_write_stays<DB: Engine>(db: &Fresh<DB>, pool: &Pool<DB>, id: &s
 ///
 /// On Postgres sqlx rolls back two levels: the guard's savepoint, and the
 /// caller's transaction. What is written since then commits by itself, whoever
-/// proves or undoes what.
+/// proves or undoes what: that is a lost transaction, also under an error of the
+/// handler's own.
 async fn a_caller_that_commits_after_a_cut_begin<DB: Engine>(db: &Fresh<DB>) {
     let pool = db.prepared(1).await;
     for refuses in [true, false] {
@@ -412,7 +413,7 @@ async fn a_caller_that_commits_after_a_cut_begin<DB: Engine>(db: &Fresh<DB>) {
 
             let is_stored = match outcome {
                 Ok(Outcome::Processed(())) => true,
-                Err(AppError::Refused) => false,
+                Err(AppError::Refused) if !is_gone => false,
                 Err(error) if error.is_transaction_lost() && !begun => false,
                 outcome => panic!("{id}: {outcome:?}"),
             };

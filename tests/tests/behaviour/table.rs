@@ -476,11 +476,11 @@ async fn forget<DB: Engine>(db: &Fresh<DB>) {
     match DB::KIND {
         Kind::Postgres => {
             db.run("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-                .await
+                .await;
         }
         Kind::MariaDb => {
             db.run("DROP VIEW IF EXISTS t; DROP TABLE IF EXISTS t, below")
-                .await
+                .await;
         }
         Kind::Sqlite => {
             // It minds what kind of thing it drops.
