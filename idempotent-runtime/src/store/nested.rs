@@ -7,7 +7,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use sqlx::{Connection, Database, Transaction};
+use sqlx::{AssertSqlSafe, Connection, Database, Executor, Transaction};
 use sqlx_core::transaction::TransactionManager;
 
 /// The savepoint, by the number of levels that sqlx counts inside it.
@@ -44,11 +44,18 @@ pub(super) fn pop<DB: Database>(tx: &mut Transaction<'_, DB>) {
     DB::TransactionManager::start_rollback(tx);
 }
 
-/// Rolls back to the savepoint.
+/// Rolls back to the savepoint, wherever sqlx's count stands.
 pub(super) async fn roll_back<DB: Database>(
     tx: &mut Transaction<'_, DB>,
     savepoint: Depth,
-) -> Result<(), sqlx::Error> {
+) -> Result<(), sqlx::Error>
+where
+    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
+{
+    if is_popped(tx, savepoint) {
+        let rest = AssertSqlSafe(format!("ROLLBACK TO SAVEPOINT {savepoint}"));
+        return (&mut **tx).execute(rest).await.map(drop);
+    }
     while Depth::of(tx).0 > savepoint.0 {
         pop(tx); // a nested transaction that the handler has leaked
     }

@@ -166,12 +166,7 @@ impl Backend for Postgres {
     }
 
     async fn roll_back(tx: &mut Transaction<'_, Self>, savepoint: &Depth) -> Result<(), Unproven> {
-        let rolled_back = if nested::is_popped(tx, *savepoint) {
-            let rest = AssertSqlSafe(format!("ROLLBACK TO SAVEPOINT {savepoint}"));
-            tx.execute(rest).await.map(drop)
-        } else {
-            nested::roll_back(tx, *savepoint).await
-        };
+        let rolled_back = nested::roll_back(tx, *savepoint).await;
         rolled_back.map_err(|error| unproven(error, lost))
     }
 
