@@ -1,7 +1,16 @@
-//! Tells the tests which servers there are, so that those that have none are
-//! listed as ignored, with the reason.
+//! Tells the tests which servers there are, and which compiler, so that those
+//! that cannot run are listed as ignored, with the reason.
+
+use std::process::Command;
+
+/// The compiler that the `.stderr` files belong to.
+const COMPILER: &str = "rustc 1.95.";
 
 fn main() {
+    println!("cargo::rustc-check-cfg=cfg(has_expected_compiler)");
+    if compiler().starts_with(COMPILER) {
+        println!("cargo::rustc-cfg=has_expected_compiler");
+    }
     for (variable, cfg) in [
         ("IDEMPOTENT_POSTGRES_URL", "has_postgres"),
         ("IDEMPOTENT_MARIADB_URL", "has_mariadb"),
@@ -12,4 +21,10 @@ fn main() {
             println!("cargo::rustc-cfg={cfg}");
         }
     }
+}
+
+fn compiler() -> String {
+    let rustc = std::env::var_os("RUSTC").expect("cargo names the compiler");
+    let version = Command::new(rustc).arg("--version").output();
+    String::from_utf8_lossy(&version.expect("the compiler runs").stdout).into_owned()
 }

@@ -6,6 +6,7 @@ mod double;
 mod engine;
 mod fresh;
 mod guarded;
+pub mod memory;
 mod on_paid;
 mod proxy;
 
