@@ -44,6 +44,13 @@ pub fn idempotent(args: TokenStream, item: TokenStream) -> TokenStream {
 /// Every field must be a `KeyPart` itself; one that is not is reported at the field. In a generic
 /// type the fields that mention a type parameter become bounds of the implementation instead.
 ///
+/// The names of fields that count are judged as those in `#[idempotent]`: `sent_at: i64` is refused.
+/// So is a random default, `#[serde(default = "Uuid::new_v4")]`, which gives a message without its id
+/// another one at every delivery.
+///
+/// A field of the type `PhantomData` never counts, and a parameter that stands only there needs no
+/// bound.
+///
 /// # Which fields count
 ///
 /// A bare `#[key]` marks the fields that count; where no field of a struct or variant has one, all
@@ -55,8 +62,9 @@ pub fn idempotent(args: TokenStream, item: TokenStream) -> TokenStream {
 /// | a field | `#[key]` | only marked fields, and those with an argument, count |
 /// | a field | `#[key(nullable)]` | an `Option` whose `None` is a value of its own |
 /// | a field | `#[key(required)]` | an `Option` whose absence makes the key missing |
-/// | a field | `#[key(stable)]` | asserts that the value is the same on every redelivery, for timestamps and floats |
+/// | a field | `#[key(stable)]` | asserts that the value is the same on every redelivery, for timestamps, floats and names like `sent_at` |
 /// | a variant | `#[key(name = "…")]` | its text, where that must outlive a rename |
+/// | the type | `#[key(transparent)]` | makes sure that one field counts, whose text is that of the type |
 /// | the type | `#[key(crate = path)]` | where `idempotent_runtime` is, if not under its own name |
 ///
 /// # Examples

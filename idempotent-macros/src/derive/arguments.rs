@@ -18,18 +18,28 @@ use crate::mistakes::Errors;
 pub(super) struct TypeArguments {
     /// The path of the runtime.
     pub(super) runtime: TokenStream,
+    /// Where it says that the text is that of the one field.
+    pub(super) transparent: Option<Span>,
 }
 
 impl TypeArguments {
     pub(super) fn parse(attributes: &[Attribute], errors: &mut Errors) -> Self {
-        let mut runtime = quote!(::idempotent_runtime);
+        let mut parsed = Self {
+            runtime: quote!(::idempotent_runtime),
+            transparent: None,
+        };
         for argument in Arguments::read(attributes, Place::Type, errors).list {
+            if argument.keyword == Keyword::Transparent {
+                argument.refuse_value(errors);
+                parsed.transparent = Some(argument.span);
+                continue;
+            }
             match argument.value {
-                Some(Value::Path(path)) => runtime = path.into_token_stream(),
+                Some(Value::Path(path)) => parsed.runtime = path.into_token_stream(),
                 _ => errors.push(diagnostics::path_expected(argument.value_span())),
             }
         }
-        Self { runtime }
+        parsed
     }
 }
 
@@ -79,10 +89,7 @@ impl FieldArguments {
             presence: Presence::Always,
         };
         for argument in &arguments.list {
-            if argument.value.is_some() {
-                let span = argument.value_span();
-                errors.push(diagnostics::needless_value(span, argument.keyword.name()));
-            }
+            argument.refuse_value(errors);
             let presence = match argument.keyword {
                 Keyword::Nullable => Presence::Nullable,
                 Keyword::Required => Presence::Required,
@@ -173,6 +180,13 @@ struct Argument {
 }
 
 impl Argument {
+    fn refuse_value(&self, errors: &mut Errors) {
+        if self.value.is_some() {
+            let span = self.value_span();
+            errors.push(diagnostics::needless_value(span, self.keyword.name()));
+        }
+    }
+
     /// Where the value is, or else the name.
     fn value_span(&self) -> Span {
         match &self.value {

@@ -3,7 +3,10 @@
 use proc_macro2::Span;
 use syn::Error;
 
+use super::defaults::FreshDefault;
 use super::keyword::Place;
+use crate::diagnostics::{incomplete_offset, unstable};
+use crate::key::{Instability, Tail};
 use crate::mistakes::{list, message, near};
 
 pub(super) fn union(span: Span) -> Error {
@@ -17,8 +20,59 @@ pub(super) fn union(span: Span) -> Error {
 pub(super) fn no_fields(span: Span, name: &str) -> Error {
     message(
         span,
-        format_args!("`{name}` has no fields, so all its values would share one key"),
+        format_args!("`{name}` has no field that counts, so all its values would share one key"),
         "give it the field that tells two messages apart",
+    )
+}
+
+pub(super) fn transparent_fields(span: Span, name: &str, count: usize) -> Error {
+    message(
+        span,
+        format_args!("`transparent` is for one field, and {count} of `{name}` count"),
+        "mark that field with a bare `#[key]`, or remove `transparent`",
+    )
+}
+
+pub(super) fn transparent_enum(span: Span) -> Error {
+    message(
+        span,
+        "`transparent` is for a struct: an enum's text names the variant",
+        "remove `transparent`",
+    )
+}
+
+/// A field of which the attribute's list of names says that it changes.
+pub(super) fn unstable_field(tail: &Tail, instability: Instability, is_marked: bool) -> Error {
+    let name = &tail.name;
+    let way = if is_marked {
+        format!("remove the mark from `{name}`")
+    } else {
+        "mark the fields that make the key with a bare `#[key]`, so that others do not count"
+            .to_owned()
+    };
+    message(
+        tail.span,
+        unstable(name, instability),
+        format_args!("{way}; if the producer sets `{name}` once, write `#[key(stable)]` on it"),
+    )
+}
+
+pub(super) fn offset_field(tail: &Tail) -> Error {
+    message(
+        tail.span,
+        incomplete_offset(&tail.name),
+        "add a field `partition`; if the key has it beside this type, write `#[key(stable)]`",
+    )
+}
+
+pub(super) fn fresh_default(default: &FreshDefault, field: &str) -> Error {
+    message(
+        default.span,
+        format_args!(
+            "`{}` gives a message without {field} another value at every delivery, so that no duplicate is found",
+            default.text
+        ),
+        "remove the default: what came without its id is then refused, and not processed twice",
     )
 }
 

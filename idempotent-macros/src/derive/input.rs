@@ -1,7 +1,7 @@
 //! The fields that count, each bound to how it is written.
 
 use proc_macro2::Span;
-use syn::{Data, Fields, Ident, Member, Type, spanned::Spanned};
+use syn::{Attribute, Data, DeriveInput, Fields, Ident, Member, Type, spanned::Spanned};
 
 use super::{
     arguments::{FieldArguments, VariantName},
@@ -17,18 +17,36 @@ pub(super) enum Shape<'a> {
 
 impl<'a> Shape<'a> {
     /// `None` where an error says why.
-    pub(super) fn parse(ident: &Ident, data: &'a Data, errors: &mut Errors) -> Option<Self> {
-        match data {
+    pub(super) fn parse(
+        input: &'a DeriveInput,
+        transparent: Option<Span>,
+        errors: &mut Errors,
+    ) -> Option<Self> {
+        let ident = &input.ident;
+        match &input.data {
             Data::Union(data) => {
                 errors.push(diagnostics::union(data.union_token.span()));
                 None
             }
-            Data::Struct(data) if data.fields.is_empty() => {
-                errors.push(diagnostics::no_fields(ident.span(), &ident.to_string()));
+            Data::Struct(data) => {
+                let fields = CountedFields::parse(&data.fields, errors);
+                let count = fields.counted.len();
+                match transparent {
+                    Some(span) if count != 1 => {
+                        let name = ident.to_string();
+                        errors.push(diagnostics::transparent_fields(span, &name, count));
+                    }
+                    None if count == 0 => {
+                        errors.push(diagnostics::no_fields(ident.span(), &ident.to_string()));
+                    }
+                    _ => return Some(Self::Struct(fields)),
+                }
                 None
             }
-            Data::Struct(data) => Some(Self::Struct(CountedFields::parse(&data.fields, errors))),
             Data::Enum(data) => {
+                if let Some(span) = transparent {
+                    errors.push(diagnostics::transparent_enum(span));
+                }
                 let variants = data.variants.iter();
                 let variants: Vec<_> = variants
                     .map(|variant| Variant::parse(variant, errors))
@@ -40,6 +58,11 @@ impl<'a> Shape<'a> {
     }
 
     pub(super) fn fields(&self) -> impl Iterator<Item = &Field<'a>> {
+        self.lists().flat_map(|fields| &fields.counted)
+    }
+
+    /// The fields of the struct, or of each variant.
+    pub(super) fn lists(&self) -> impl Iterator<Item = &CountedFields<'a>> {
         let (fields, variants) = match self {
             Self::Struct(fields) => (Some(fields), None),
             Self::Enum(variants) => (None, Some(variants)),
@@ -48,10 +71,7 @@ impl<'a> Shape<'a> {
             .into_iter()
             .flatten()
             .map(|variant| &variant.fields);
-        fields
-            .into_iter()
-            .chain(of_variants)
-            .flat_map(|fields| &fields.counted)
+        fields.into_iter().chain(of_variants)
     }
 }
 
@@ -89,6 +109,8 @@ pub(super) struct CountedFields<'a> {
     pub(super) counted: Vec<Field<'a>>,
     /// Others do not count.
     pub(super) partial: bool,
+    /// There is a bare `#[key]`.
+    pub(super) marked: bool,
 }
 
 impl<'a> CountedFields<'a> {
@@ -99,20 +121,22 @@ impl<'a> CountedFields<'a> {
             .map(|(member, field)| Field {
                 member,
                 ty: &field.ty,
+                attributes: &field.attrs,
                 arguments: FieldArguments::parse(&field.attrs, errors),
             })
             .collect();
-        if all.iter().any(|field| field.arguments.marked) {
-            let (counted, others): (Vec<_>, Vec<_>) = all.into_iter().partition(Field::counts);
-            Self {
-                counted,
-                partial: !others.is_empty(),
+        let marked = all.iter().any(|field| field.arguments.marked);
+        let (counted, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|field| {
+            if marked {
+                field.counts()
+            } else {
+                !field.is_marker_type()
             }
-        } else {
-            Self {
-                counted: all,
-                partial: false,
-            }
+        });
+        Self {
+            counted,
+            partial: !others.is_empty(),
+            marked,
         }
     }
 }
@@ -120,6 +144,7 @@ impl<'a> CountedFields<'a> {
 pub(super) struct Field<'a> {
     pub(super) member: Member,
     pub(super) ty: &'a Type,
+    pub(super) attributes: &'a [Attribute],
     pub(super) arguments: FieldArguments,
 }
 
@@ -132,6 +157,20 @@ impl Field<'_> {
             presence,
         } = self.arguments;
         marked || assertion != Assertion::None || presence != Presence::Always
+    }
+
+    /// `PhantomData` holds nothing that could count.
+    fn is_marker_type(&self) -> bool {
+        matches!(self.ty, Type::Path(ty)
+            if ty.path.segments.last().is_some_and(|last| last.ident == "PhantomData"))
+    }
+
+    /// Its name, if it has one.
+    pub(super) fn name(&self) -> Option<&Ident> {
+        match &self.member {
+            Member::Named(name) => Some(name),
+            Member::Unnamed(_) => None,
+        }
     }
 
     /// The token to blame for the type: rustc cannot join spans, and a path begins with a crate.

@@ -19,7 +19,7 @@ impl Place {
 
     pub(super) fn arguments(self) -> impl Iterator<Item = &'static str> {
         let keywords: &[Keyword] = match self {
-            Self::Type => &[Keyword::Crate],
+            Self::Type => &[Keyword::Crate, Keyword::Transparent],
             Self::Variant => &[Keyword::Name],
             Self::Field => &[Keyword::Stable, Keyword::Nullable, Keyword::Required],
         };
@@ -31,6 +31,7 @@ impl Place {
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Keyword {
     Crate,
+    Transparent,
     Name,
     Stable,
     Nullable,
@@ -41,6 +42,7 @@ impl Keyword {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Crate => "crate",
+            Self::Transparent => "transparent",
             Self::Name => "name",
             Self::Stable => "stable",
             Self::Nullable => "nullable",
@@ -50,7 +52,7 @@ impl Keyword {
 
     pub(super) fn place(self) -> Place {
         match self {
-            Self::Crate => Place::Type,
+            Self::Crate | Self::Transparent => Place::Type,
             Self::Name => Place::Variant,
             Self::Stable | Self::Nullable | Self::Required => Place::Field,
         }
@@ -59,6 +61,7 @@ impl Keyword {
     pub(super) fn find(name: &str) -> Option<Self> {
         [
             Self::Crate,
+            Self::Transparent,
             Self::Name,
             Self::Stable,
             Self::Nullable,

@@ -1,11 +1,13 @@
 //! `#[derive(KeyPart)]`.
 
 mod arguments;
+mod defaults;
 mod dependence;
 mod diagnostics;
 mod emit;
 mod input;
 mod keyword;
+mod stability;
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -23,7 +25,10 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
 
     let mut errors = Errors::default();
     let arguments = TypeArguments::parse(&input.attrs, &mut errors);
-    let shape = Shape::parse(&input.ident, &input.data, &mut errors);
+    let shape = Shape::parse(&input, arguments.transparent, &mut errors);
+    if let Some(shape) = &shape {
+        stability::check(shape, &input.attrs, &mut errors);
+    }
     let target = Target::new(&input.ident, &input.generics, arguments.runtime);
 
     match (shape, errors.finish()) {

@@ -5,6 +5,7 @@ use quote::ToTokens;
 use syn::{Error, Ident, LitStr};
 
 use crate::handler::Handler;
+use crate::key::{Instability, Tail};
 use crate::mistakes::{list, message, near, spanned};
 
 pub(crate) fn empty_part(span: Span) -> Error {
@@ -57,6 +58,14 @@ pub(crate) fn not_a_path(part: impl ToTokens, text: &str) -> Error {
     )
 }
 
+pub(crate) fn long_part(span: Span) -> Error {
+    message(
+        span,
+        "the key is too long to be read",
+        "have the caller compute the value, and take it as a parameter",
+    )
+}
+
 pub(crate) fn unasserted_call(call: impl ToTokens, text: &str) -> Error {
     spanned(
         call,
@@ -101,6 +110,50 @@ pub(crate) fn fresh_value(span: Span, text: &str) -> Error {
             "`{text}` in the key gives another value at every delivery, so that no duplicate is found"
         ),
         "name the id that the message was given by its producer, for instance `event.id`",
+    )
+}
+
+pub(crate) fn unstable_name(tail: &Tail, instability: Instability, text: &str) -> Error {
+    message(
+        tail.span,
+        unstable(&tail.name, instability),
+        format!(
+            "name the id that the message was given by its producer, for instance `event.id`; \
+             if the producer sets `{text}` once, write `stable({text})`"
+        ),
+    )
+}
+
+/// What is wrong with a name in a key, of a part or of a field.
+pub(crate) fn unstable(name: &str, instability: Instability) -> String {
+    let what = match instability {
+        Instability::Clock => "a clock",
+        Instability::Counter => "a retry counter",
+        Instability::Delivery => "a handle of one delivery",
+        Instability::Trace => "part of a trace",
+        Instability::Random => "a random value",
+    };
+    format!(
+        "`{name}` in the key is {what} by its name: a redelivery may bring another value, and would run again"
+    )
+}
+
+/// What is wrong with an offset in a key, of a part or of a field.
+pub(crate) fn incomplete_offset(text: &str) -> String {
+    format!(
+        "`{text}` is in the key without its partition: each partition counts from 0, and the message \
+         at the same offset of another one would be skipped as a duplicate"
+    )
+}
+
+pub(crate) fn offset_alone(tail: &Tail, text: &str) -> Error {
+    let path = text.strip_suffix(&tail.name).unwrap_or("msg.");
+    message(
+        tail.span,
+        incomplete_offset(text),
+        format!(
+            "add the partition, for instance `{path}partition`; if there is only one, write `stable({text})`"
+        ),
     )
 }
 
@@ -151,7 +204,8 @@ pub(crate) fn too_coarse(span: Span, name: &Ident) -> Error {
     message(
         span,
         format!(
-            "`{name}` is not part of the key: two calls that differ only in it would count as one message"
+            "`{name}` is not part of the key: one event fanned out to two values of it \
+             would run for the first, and be skipped for the second"
         ),
         format!("add it to `key`, or write `skip({name})` if it does not tell messages apart"),
     )

@@ -29,6 +29,17 @@ const FRESH: [&str; 23] = [
     "today",
 ];
 
+/// Words in the names of functions that take nothing and make an id.
+const FRESH_WORDS: [&str; 7] = [
+    "fresh",
+    "gen",
+    "generate",
+    "generated",
+    "now",
+    "rand",
+    "random",
+];
+
 pub(super) fn is_fresh(name: &Ident) -> bool {
     FRESH.contains(&name.unraw().to_string().as_str())
 }
@@ -41,4 +52,16 @@ pub(super) fn is_fresh_path(path: &Path) -> bool {
         (Some(name), None) => is_fresh(name),
         (None, _) => false,
     }
+}
+
+/// The function that a default calls, if it makes a fresh value: also one of the
+/// user's own, as `random_id` and `new_order_id`.
+pub(crate) fn makes_fresh_by_default(path: &Path) -> bool {
+    let Some(last) = path.segments.last() else {
+        return false;
+    };
+    let name = last.ident.unraw().to_string();
+    is_fresh_path(path)
+        || name.starts_with("new_")
+        || name.split('_').any(|word| FRESH_WORDS.contains(&word))
 }

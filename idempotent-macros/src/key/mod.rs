@@ -10,12 +10,19 @@ mod fresh;
 mod parse;
 mod path;
 mod spell;
+mod tail;
+mod unstable;
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::Ident;
 
 pub(crate) use bind::bind;
+pub(crate) use fresh::makes_fresh_by_default;
 pub(crate) use parse::{parse_literal, parse_tokens};
+pub(crate) use tail::Tail;
+#[cfg(test)]
+pub(crate) use unstable::unstable_names;
+pub(crate) use unstable::{Instability, is_offset, names_partition};
 
 /// A part of the key, not yet bound.
 pub(crate) struct KeyPath {
@@ -28,6 +35,8 @@ pub(crate) struct KeyPath {
     pub(crate) text: String,
     pub(crate) presence: Presence,
     pub(crate) assertion: Assertion,
+    /// The segment whose name tells what the part stands for, unless it is asserted.
+    pub(crate) tail: Option<Tail>,
     /// A default scope names parameters and fields, no other expression.
     pub(crate) is_plain: bool,
     pub(crate) span: Span,

@@ -6,7 +6,8 @@ use syn::spanned::Spanned;
 use syn::{Expr, ExprCall, LitStr, Member, UnOp};
 
 use super::spell::spelled;
-use super::{Assertion, Found, KeyPath, Presence, asserted, path};
+use super::unstable::{is_offset, names_partition};
+use super::{Assertion, Found, Instability, KeyPath, Presence, Tail, asserted, path};
 use crate::diagnostics;
 use crate::mistakes::Errors;
 use crate::paths::mixed;
@@ -14,8 +15,13 @@ use crate::pieces::{Piece, split};
 
 /// `key = "…"`. All spans are the literal's: its text must name the segment.
 pub(crate) fn parse_literal(literal: &LitStr, errors: &mut Errors) -> Vec<KeyPath> {
-    let Ok(tokens) = literal.value().parse() else {
-        errors.push(diagnostics::not_a_path(literal, &literal.value()));
+    let text = literal.value();
+    if text.len() > MOST_TEXT {
+        errors.push(diagnostics::long_part(literal.span()));
+        return Vec::new();
+    }
+    let Ok(tokens) = text.parse() else {
+        errors.push(diagnostics::not_a_path(literal, &text));
         return Vec::new();
     };
     let mut paths = parse_tokens(located(tokens, literal.span()), literal.span(), errors);
@@ -31,7 +37,9 @@ pub(crate) fn parse_literal(literal: &LitStr, errors: &mut Errors) -> Vec<KeyPat
 /// reported.
 pub(crate) fn parse_tokens(tokens: TokenStream, end: Span, errors: &mut Errors) -> Vec<KeyPath> {
     let mut paths: Vec<KeyPath> = Vec::new();
-    for Piece { tokens, comma } in split(tokens) {
+    let pieces = split(tokens);
+    let count = pieces.len();
+    for Piece { tokens, comma } in pieces {
         if tokens.is_empty() {
             errors.push(diagnostics::empty_part(comma.unwrap_or(end)));
             continue;
@@ -44,10 +52,29 @@ pub(crate) fn parse_tokens(tokens: TokenStream, end: Span, errors: &mut Errors) 
             Err(error) => errors.push(error),
         }
     }
+    if paths.len() == count {
+        check_offset(&paths, errors);
+    }
     paths
 }
 
+/// An offset is a place in one partition.
+fn check_offset(paths: &[KeyPath], errors: &mut Errors) {
+    let offset = paths.iter().find_map(|path| {
+        let tail = path.tail.as_ref()?;
+        is_offset(&tail.name).then_some((path, tail))
+    });
+    if let Some((path, tail)) = offset
+        && !paths.iter().any(|path| names_partition(&path.text))
+    {
+        errors.push(diagnostics::offset_alone(tail, &path.text));
+    }
+}
+
 fn parse_part(tokens: &TokenStream) -> syn::Result<KeyPath> {
+    if let Some(span) = token_after(MOST_TOKENS, tokens) {
+        return Err(diagnostics::long_part(span));
+    }
     let expr: Expr = syn::parse2(tokens.clone())
         .map_err(|_| diagnostics::not_a_path(tokens, &spelled(tokens)))?;
     let (mut presence, mut assertion) = (Presence::Always, Assertion::None);
@@ -62,16 +89,23 @@ fn parse_part(tokens: &TokenStream) -> syn::Result<KeyPath> {
         inner = argument;
     }
     let named = &*spelled(inner);
-    let Found { roots, is_plain } = match assertion {
-        Assertion::Stable => asserted::search(inner)?,
-        Assertion::None => path::walk(referent(inner))?,
+    let text = named.trim_start_matches(['&', '*']);
+    let (Found { roots, is_plain }, tail) = match assertion {
+        Assertion::Stable => (asserted::search(inner)?, None),
+        Assertion::None => (path::walk(referent(inner))?, Tail::of(inner)),
     };
+    if let Some(tail) = &tail
+        && let Some(instability) = Instability::of(&tail.name)
+    {
+        return Err(diagnostics::unstable_name(tail, instability, text));
+    }
     Ok(KeyPath {
         tokens: inner.to_token_stream(),
         roots,
-        text: named.trim_start_matches(['&', '*']).to_owned(),
+        text: text.to_owned(),
         presence,
         assertion,
+        tail,
         is_plain,
         span: match assertion {
             Assertion::Stable => expr.span(),
@@ -120,6 +154,29 @@ fn wrapper(expr: &Expr) -> syn::Result<Option<(Wrapper, &Expr)>> {
         _ => Err(diagnostics::wrapper_arity(name)),
     }
 }
+
+/// Where there are more tokens than that, brackets and what is in them counted.
+fn token_after(most: usize, tokens: &TokenStream) -> Option<Span> {
+    let mut rest: Vec<TokenTree> = tokens.clone().into_iter().collect();
+    let mut count = rest.len();
+    while let Some(token) = rest.pop() {
+        if count > most {
+            return Some(token.span());
+        }
+        if let TokenTree::Group(group) = token {
+            let inner = rest.len();
+            rest.extend(group.stream());
+            count += rest.len() - inner;
+        }
+    }
+    None
+}
+
+/// What nests deeper than a parser's stack allows is longer than that.
+const MOST_TOKENS: usize = 128;
+
+/// Of a whole key in a string, in bytes.
+const MOST_TEXT: usize = 4096;
 
 /// Where a type error of the part belongs: the last segment.
 fn last_span(expr: &Expr) -> Span {

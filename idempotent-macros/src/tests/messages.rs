@@ -24,7 +24,7 @@ fn facts(args: &str) -> Vec<String> {
         .collect()
 }
 
-fn key(key: &str) -> Vec<String> {
+pub(super) fn key(key: &str) -> Vec<String> {
     facts(&format!("key = {key:?}, scope = \"s\", skip(mailer)"))
 }
 
@@ -217,7 +217,7 @@ fn keys_that_are_not() {
 /// A member or a function in an asserted part is no parameter of that name.
 #[test]
 fn asserted_members_do_not_cover_parameters() {
-    let coarse = "`mailer` is not part of the key: two calls that differ only in it would count as one message";
+    let coarse = "`mailer` is not part of the key: one event fanned out to two values of it would run for the first, and be skipped for the second";
     for part in [
         "msg.mailer",
         "msg.mailer()",
@@ -236,7 +236,7 @@ fn asserted_members_do_not_cover_parameters() {
 /// Neither is a name that the part itself binds, nor the name of a field.
 #[test]
 fn names_of_an_asserted_part_do_not_cover_parameters() {
-    let coarse = "`mailer` is not part of the key: two calls that differ only in it would count as one message";
+    let coarse = "`mailer` is not part of the key: one event fanned out to two values of it would run for the first, and be skipped for the second";
     for part in [
         "msg.names().map(|mailer| mailer.len())",
         "msg.names().map(|(_, mailer): (u8, &str)| { mailer.len() })",

@@ -6,8 +6,10 @@
     reason = "expect-test chooses their number"
 )]
 
+mod derives;
 mod fallbacks;
 mod messages;
+mod names;
 mod panics;
 mod shapes;
 

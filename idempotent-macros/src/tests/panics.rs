@@ -138,3 +138,55 @@ proptest! {
         prop_assert!(syn::parse2::<syn::File>(expansion).is_ok());
     }
 }
+
+/// On half of the stack that rustc has.
+#[test]
+fn no_depth_is_too_deep() {
+    let thread = std::thread::Builder::new().stack_size(4 << 20);
+    thread.spawn(nest).unwrap().join().unwrap();
+}
+
+/// What nests deeper than any key does, in each way that Rust can nest.
+fn nest() {
+    let handler =
+        tokens("async fn f(tx: &mut Transaction<'_, D>, msg: M) -> Result<(), E> { Ok(()) }");
+    for depth in [10, 60, 500, 30_000] {
+        for (open, close) in [
+            ("(", ")"),
+            ("[", "]"),
+            ("{", "}"),
+            ("f(", ")"),
+            ("stable(", ")"),
+            ("&", ""),
+            ("!", ""),
+            ("-", ""),
+            ("", ".a"),
+            ("", ".a()"),
+            ("", "[0]"),
+            ("", " + 1"),
+            ("msg = ", ""),
+            ("|x| ", ""),
+            ("", " as u8"),
+            ("if msg { } else ", "{ }"),
+            ("return ", ""),
+            ("<<", ""),
+            ("f!(", ")"),
+            ("f::<", ">"),
+            ("msg.a::<(", ")>()"),
+        ] {
+            let (opened, closed) = (open.repeat(depth), close.repeat(depth));
+            for key in [
+                format!("{opened}msg{closed}"),
+                format!("stable({opened}msg{closed})"),
+            ] {
+                let literal =
+                    TokenStream::from(TokenTree::from(proc_macro2::Literal::string(&key)));
+                let expansion = expand(quote::quote!(key = #literal, scope = "s"), &handler);
+                assert!(
+                    expansion.to_string().contains("async fn f"),
+                    "{open} {depth}"
+                );
+            }
+        }
+    }
+}

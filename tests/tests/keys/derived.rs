@@ -1,5 +1,6 @@
 //! What `#[derive(KeyPart)]` makes of a type.
 
+use std::marker::PhantomData;
 use std::time::SystemTime;
 
 use idempotent_runtime::KeyPart;
@@ -31,6 +32,43 @@ fn a_newtype_has_the_text_of_its_content() {
 
     assert_eq!(text(&OrderId(42)), "42");
     assert_eq!(text(&Named { id: OrderId(42) }), "42");
+}
+
+#[test]
+fn a_transparent_type_has_the_text_of_the_field_that_counts() {
+    /// Not a key part, and need not be one.
+    struct Order;
+
+    #[derive(KeyPart)]
+    #[key(transparent)]
+    struct Id<T> {
+        raw: u64,
+        of: PhantomData<T>,
+    }
+
+    #[derive(KeyPart)]
+    #[key(transparent)]
+    struct Message {
+        #[key]
+        id: Id<Order>,
+        #[expect(dead_code, reason = "does not count")]
+        text: &'static str,
+    }
+
+    #[derive(KeyPart)]
+    struct Tuple<T>(u64, PhantomData<T>, u8);
+
+    let id = || Id::<Order> {
+        raw: 42,
+        of: PhantomData,
+    };
+    assert_eq!(text(&id()), "42");
+    let message = Message {
+        id: id(),
+        text: "paid",
+    };
+    assert_eq!(text(&message), "42");
+    assert_eq!(text(&Tuple::<Order>(1, PhantomData, 2)), "1/2");
 }
 
 #[test]
