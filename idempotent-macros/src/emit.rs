@@ -26,9 +26,13 @@ pub(crate) fn handler(
     let place = mixed(handler.database_span(tx));
     let [claimed, lent, outcome] =
         ["claimed", "lent", "outcome"].map(|name| Ident::new(name, place));
-    let [claim, transaction, finish] =
-        ["claim", "transaction", "finish"].map(|name| runtime.private(name, place));
+    let [claim, transaction_of, transaction, finish] =
+        ["claim", "transaction_of", "transaction", "finish"]
+            .map(|name| runtime.private(name, place));
     let claim = quote_spanned!(place=> #claim(#frame, #lent, #description, #key).await);
+    let mut parameter = tx.clone();
+    parameter.set_span(place.resolved_at(tx.span()));
+    let parameter = quote_spanned!(place=> #transaction_of(#parameter));
     let transaction = quote_spanned!(place=> #transaction(&mut #claimed));
     let finish = quote_spanned!(place=> #finish(#frame, #claimed, #result).await);
     let ty = output.result();
@@ -52,7 +56,7 @@ pub(crate) fn handler(
             let #description = #described;
             let #key = #key_of;
             #allowance
-            let #lent = #tx;
+            let #lent = #parameter;
             let mut #claimed = match #claim {
                 ::core::result::Result::Ok(#claimed) => #claimed,
                 ::core::result::Result::Err(#outcome) => return #outcome,

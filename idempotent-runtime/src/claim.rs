@@ -95,6 +95,31 @@ impl<DB: Store> Drop for Claimed<'_, '_, DB> {
     }
 }
 
+/// A parameter that may be the transaction.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` in place of the transaction would commit the key apart from the effect",
+    label = "not a transaction",
+    note = "take `tx: &mut sqlx::Transaction<'_, DB>`"
+)]
+pub trait HandlerTransaction<'c, DB: sqlx::Database> {
+    /// The transaction itself.
+    fn lend(&mut self) -> &mut Transaction<'c, DB>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<'c, DB: sqlx::Database> HandlerTransaction<'c, DB> for Transaction<'c, DB> {
+    fn lend(&mut self) -> &mut Self {
+        self
+    }
+}
+
+/// The one place that asks whether the parameter is a transaction.
+pub fn transaction_of<'a, 'c, T: HandlerTransaction<'c, DB>, DB: sqlx::Database>(
+    tx: &'a mut T,
+) -> &'a mut Transaction<'c, DB> {
+    tx.lend()
+}
+
 /// Claims the key. `Err` holds what the handler returns at once: `Duplicate`,
 /// or an error.
 pub async fn claim<'a, 'c, R, T, E, O, DB: Store>(

@@ -117,7 +117,9 @@ mod readme {}
 #[doc(hidden)]
 pub mod __private {
     pub use crate::attempts::IntoAttempts;
-    pub use crate::claim::{Claimed, bound, claim, finish, transaction};
+    pub use crate::claim::{
+        Claimed, HandlerTransaction, bound, claim, finish, transaction, transaction_of,
+    };
     pub use crate::frame::{Frame, HandlerError, HandlerResult, frame, hint, unclaimed};
     pub use crate::handler::{Guard, Handler, finish_key, located, new_key};
     pub use crate::key::{

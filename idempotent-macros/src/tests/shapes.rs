@@ -47,7 +47,7 @@ fn free_function() {
                     );
                     ::idempotent_runtime::__private::finish_key(key)
                 };
-                let lent = tx;
+                let lent = ::idempotent_runtime::__private::transaction_of(tx);
                 let mut claimed = match ::idempotent_runtime::__private::claim(
                         frame,
                         lent,
@@ -117,7 +117,7 @@ fn every_argument() {
                     );
                     company::idempotent::__private::finish_key(key)
                 };
-                let lent = db;
+                let lent = company::idempotent::__private::transaction_of(db);
                 let mut claimed = match company::idempotent::__private::claim(
                         frame,
                         lent,
@@ -199,7 +199,7 @@ fn wrapped_parts() {
                     );
                     ::idempotent_runtime::__private::finish_key(key)
                 };
-                let lent = tx;
+                let lent = ::idempotent_runtime::__private::transaction_of(tx);
                 let mut claimed = match ::idempotent_runtime::__private::claim(
                         frame,
                         lent,
@@ -265,7 +265,7 @@ fn method() {
                     );
                     ::idempotent_runtime::__private::finish_key(key)
                 };
-                let lent = tx;
+                let lent = ::idempotent_runtime::__private::transaction_of(tx);
                 let mut claimed = match ::idempotent_runtime::__private::claim(
                         frame,
                         lent,
@@ -337,7 +337,7 @@ fn generic() {
                     );
                     ::idempotent_runtime::__private::finish_key(key)
                 };
-                let lent = tx;
+                let lent = ::idempotent_runtime::__private::transaction_of(tx);
                 let mut claimed = match ::idempotent_runtime::__private::claim(
                         frame,
                         lent,
@@ -419,7 +419,7 @@ fn patterns() {
                     ::idempotent_runtime::__private::finish_key(key)
                 };
                 #[allow(clippy::used_underscore_binding)]
-                let lent = _tx;
+                let lent = ::idempotent_runtime::__private::transaction_of(_tx);
                 let mut claimed = match ::idempotent_runtime::__private::claim(
                         frame,
                         lent,
@@ -482,7 +482,7 @@ fn alias_of_result() {
                     );
                     ::idempotent_runtime::__private::finish_key(key)
                 };
-                let lent = tx;
+                let lent = ::idempotent_runtime::__private::transaction_of(tx);
                 let mut claimed = match ::idempotent_runtime::__private::claim(
                         frame,
                         lent,
@@ -570,7 +570,7 @@ fn boxed_future() {
                         );
                         ::idempotent_runtime::__private::finish_key(key)
                     };
-                    let lent = tx;
+                    let lent = ::idempotent_runtime::__private::transaction_of(tx);
                     let mut claimed = match ::idempotent_runtime::__private::claim(
                             frame,
                             lent,
@@ -642,7 +642,7 @@ fn raw_identifiers() {
                     );
                     ::idempotent_runtime::__private::finish_key(key)
                 };
-                let lent = tx;
+                let lent = ::idempotent_runtime::__private::transaction_of(tx);
                 let mut claimed = match ::idempotent_runtime::__private::claim(
                         frame,
                         lent,

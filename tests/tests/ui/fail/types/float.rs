@@ -16,4 +16,9 @@ async fn nested(tx: &mut Transaction<'_, Sqlite>, part: (u64, f64)) -> sqlx::Res
     Ok(())
 }
 
+#[idempotent(key(nullable(part)))]
+async fn optional(tx: &mut Transaction<'_, Sqlite>, part: Option<f64>) -> sqlx::Result<()> {
+    Ok(())
+}
+
 fn main() {}

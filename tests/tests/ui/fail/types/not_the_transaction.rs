@@ -1,11 +1,16 @@
 use idempotent_runtime::idempotent;
 
-pub struct Msg {
-    pub id: i64,
+pub type Db = sqlx::SqlitePool;
+
+pub type Connection = sqlx::SqliteConnection;
+
+#[idempotent(key(id))]
+async fn pool(tx: &mut Db, id: i64) -> sqlx::Result<()> {
+    Ok(())
 }
 
-#[idempotent(key(msg.id))]
-async fn handle(tx: &mut String, msg: &Msg) -> sqlx::Result<()> {
+#[idempotent(key(id), tx = db)]
+async fn connection(db: &mut Connection, id: i64) -> sqlx::Result<()> {
     Ok(())
 }
 

@@ -23,6 +23,19 @@ async fn offset(tx: &mut Transaction<'_, Sqlite>, part: time::OffsetDateTime) ->
 }
 
 #[idempotent(key(part))]
+async fn naive(tx: &mut Transaction<'_, Sqlite>, part: chrono::NaiveDateTime) -> sqlx::Result<()> {
+    Ok(())
+}
+
+#[idempotent(key(part))]
+async fn primitive(
+    tx: &mut Transaction<'_, Sqlite>,
+    part: time::PrimitiveDateTime,
+) -> sqlx::Result<()> {
+    Ok(())
+}
+
+#[idempotent(key(part))]
 async fn nested(
     tx: &mut Transaction<'_, Sqlite>,
     part: (u64, &std::time::SystemTime),
