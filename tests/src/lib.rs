@@ -18,6 +18,11 @@ pub use guarded::{AppError, Guarded, Savepoint, Verify};
 pub use on_paid::on_paid;
 pub use proxy::{Proxy, Refusal};
 
+/// The programs on the page about errors compile, or do not, as it says.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/errors.md")]
+mod errors {}
+
 /// Says whether the long forms of the tests are wanted.
 #[must_use]
 pub fn is_full() -> bool {

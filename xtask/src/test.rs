@@ -24,14 +24,20 @@ pub(crate) fn all(length: Length, policy: Policy) -> Result<(), Error> {
     environment.tests()
 }
 
-/// The compile-fail and compile-pass cases.
+/// The compile-fail and compile-pass cases, and the page that shows some of them.
 pub(crate) fn ui(expected: Expected) -> Result<(), Error> {
-    let mut command = cargo(&["test", "--package", "idempotent-tests", "--all-features"]);
-    command.args(["--test", "ui"]);
-    if expected == Expected::Bless {
-        command.env("TRYBUILD", "overwrite");
+    for (test, bless) in [
+        ("ui", ("TRYBUILD", "overwrite")),
+        ("messages", ("UPDATE_EXPECT", "1")),
+    ] {
+        let mut command = cargo(&["test", "--package", "idempotent-tests", "--all-features"]);
+        command.args(["--test", test]);
+        if expected == Expected::Bless {
+            command.env(bless.0, bless.1);
+        }
+        run(&mut command, "the ui test")?;
     }
-    run(&mut command, "the ui test")
+    Ok(())
 }
 
 /// The expansions of the macro.

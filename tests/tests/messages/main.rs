@@ -2,6 +2,8 @@
 //! written, that each constructor has a case, and that errors in a body read as
 //! they would without the attribute.
 
+mod page;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -35,10 +37,16 @@ const ATTRIBUTE: &[(&str, &str)] = &[
         "may give another value at every delivery",
     ),
     ("fresh_value", "gives another value at every delivery"),
+    ("unstable_name", "by its name"),
+    ("offset_alone", "without its partition"),
+    ("long_part", "is too long to be read"),
     ("wrapper_arity", "stands around one part of the key"),
     ("wrapped_twice", "is wrapped twice"),
     ("unknown_parameter", "no parameter named"),
-    ("too_coarse", "would count as one message"),
+    (
+        "too_coarse",
+        "would run for the first, and be skipped for the second",
+    ),
     ("in_key_and_skipped", "is both in the key and skipped"),
     ("skipped_transaction", "which is never part of the key"),
     (
@@ -63,7 +71,12 @@ const ATTRIBUTE: &[(&str, &str)] = &[
 /// The same of the derive.
 const DERIVE: &[(&str, &str)] = &[
     ("union", "a union has no key text"),
-    ("no_fields", "has no fields"),
+    ("no_fields", "has no field that counts"),
+    ("transparent_fields", "`transparent` is for one field"),
+    ("transparent_enum", "`transparent` is for a struct"),
+    ("unstable_field", "by its name"),
+    ("offset_field", "without its partition"),
+    ("fresh_default", "gives a message without"),
     ("same_text", "two variants have the text"),
     ("empty_name", "the name of a variant cannot be empty"),
     ("marker_outside_fields", "a bare `#[key]` marks a field"),
@@ -79,13 +92,14 @@ const DERIVE: &[(&str, &str)] = &[
 ];
 
 /// Those of the types' own words, which the runtime holds.
-const TYPES: [&str; 10] = [
+const TYPES: [&str; 11] = [
     "a timestamp is not a stable idempotency key",
     "a float is not a stable idempotency key",
     "an `Instant` cannot be part of an idempotency key",
     "a hash map or hash set cannot be part of an idempotency key",
     "an `Option` in a key must say what `None` means",
     "cannot be part of an idempotency key",
+    "in place of the transaction would commit the key apart",
     "is not an `Option`",
     "cannot carry the errors of `#[idempotent]`",
     "an idempotent handler returns a `Result`",
@@ -142,6 +156,11 @@ fn each_fact_is_a_phrase_and_each_help_a_way_out() {
             assert!(!fact.ends_with('.') && !help.ends_with('.'), "{place}");
             assert_eq!(fact.matches('`').count() % 2, 0, "{place}");
             assert_eq!(help.matches('`').count() % 2, 0, "{place}");
+            assert!(fact.is_ascii() && help.is_ascii(), "{place}");
+            for word in ["invalid", "sorry", "please", "unable", "http", "!!"] {
+                let said = format!("{fact}\n{help}").to_lowercase();
+                assert!(!said.contains(word), "{place}: {word}");
+            }
         }
         assert!(!text.contains("panicked"), "{}", path.display());
     }
@@ -167,6 +186,55 @@ fn mistakes_in_the_attribute_are_the_attributes_to_report() {
             );
         }
     }
+}
+
+/// What the compiler alone can know of, and says well.
+const OF_RUSTC: [&str; 3] = ["not_send", "unknown_crate", "unknown_field"];
+
+/// Of each type error, too, the first line is ours.
+#[test]
+fn type_errors_begin_with_our_words() {
+    let areas = ["derive", "families", "key", "types"];
+    let areas = areas.iter().map(|area| fail().join(area));
+    for path in areas.flat_map(|area| files(&area, "stderr")) {
+        let text = read(&path);
+        let own: Vec<_> = own_errors(&text).iter().map(|(fact, _)| *fact).collect();
+        for line in text.lines().filter(|line| line.starts_with("error")) {
+            let (_, fact) = line.split_once(": ").unwrap();
+            let is_ours = own.contains(&fact) || TYPES.iter().any(|words| fact.contains(words));
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            assert!(
+                is_ours || OF_RUSTC.contains(&name),
+                "{}: {line}",
+                path.display()
+            );
+        }
+    }
+}
+
+/// Each implementation that is refused stands in `key/refused.rs`, or beside
+/// those of its crate.
+#[test]
+fn every_refused_type_has_a_case() {
+    let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../idempotent-runtime/src/key");
+    let programs = files(&fail().join("types"), "rs");
+    let programs: String = programs.iter().map(|path| read(path)).collect();
+    let mut count = 0;
+    for source in ["refused.rs", "foreign.rs"] {
+        let source = read(&runtime.join(source));
+        for line in source
+            .lines()
+            .filter(|line| line.contains("Unasserted<'a>:"))
+        {
+            let Some((_, rest)) = line.split_once(" KeyPart for ") else {
+                continue;
+            };
+            let ty = rest.split(['<', ' ']).next().unwrap();
+            assert!(programs.contains(ty), "no case of `{ty}`");
+            count += 1;
+        }
+    }
+    assert_eq!(count, 11, "implementations that are refused");
 }
 
 #[test]
@@ -195,9 +263,8 @@ fn every_message_of(messages: &[(&str, &str)], areas: &[&str], source: &str) {
     let source = read(&source);
     let constructors = source.lines().filter_map(|line| {
         let (visibility, rest) = line.split_once(" fn ")?;
-        visibility
-            .starts_with("pub(")
-            .then(|| rest.split(['(', '<']).next())?
+        let is_message = visibility.starts_with("pub(") && !rest.ends_with("-> String {");
+        is_message.then(|| rest.split(['(', '<']).next())?
     });
     for name in constructors {
         assert!(
@@ -225,7 +292,7 @@ fn the_documentation_quotes_what_is_said() {
         .filter(|line| line.starts_with("error: ") || line.starts_with("help: "))
         .collect();
     assert!(!quoted.is_empty());
-    let texts = texts(&["args", "handler", "key"]);
+    let texts = texts(&["args", "families", "handler", "key"]);
     for words in quoted {
         assert!(texts.contains(words), "no case says: {words}");
     }
