@@ -14,6 +14,8 @@ use crate::value::Value;
 pub(crate) struct Args {
     /// The parts, not yet bound to parameters.
     pub(crate) key: Vec<KeyPath>,
+    /// The word `key`.
+    pub(crate) key_name: Option<Span>,
     pub(crate) scope: Option<LitStr>,
     pub(crate) tx: Option<Ident>,
     pub(crate) skip: Vec<Ident>,
@@ -94,6 +96,7 @@ impl Args {
         let result = match name.to_string().as_str() {
             "key" => value.key(name).and_then(|(key, mistakes)| {
                 self.key = key;
+                self.key_name = Some(name.span());
                 mistakes.finish()
             }),
             "scope" => value.scope(name).map(|scope| self.scope = Some(scope)),

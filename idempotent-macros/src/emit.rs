@@ -83,8 +83,8 @@ pub(crate) fn fallback(
     let names: Vec<Ident> = handler.names().cloned().collect();
     let bind = bind.map(|bind| {
         let (root, hint) = (
-            runtime.root(bind.span()),
-            runtime.private("hint", bind.span()),
+            runtime.root(Span::call_site()),
+            runtime.private("hint", Span::call_site()),
         );
         quote!(let #bind = #hint::<#root::Claim>();)
     });
@@ -149,13 +149,15 @@ fn describe(plan: &Plan, runtime: &Runtime) -> TokenStream {
 }
 
 /// A block of its own, so that every temporary is dropped before the first
-/// await.
+/// await. What is called stands where the word `key` stands, and only the part
+/// in its place: rustc then underlines the part, and editors find it there.
 fn key_of(plan: &Plan, description: &Ident, runtime: &Runtime) -> TokenStream {
     let [new, at, finish] =
         ["new_key", "at", "finish_key"].map(|name| runtime.private(name, Span::call_site()));
     let key = local("key");
     let parts = plan.key.iter().map(|part| {
-        let write = runtime.private(key::writer(part.presence, part.assertion), part.span);
+        let writer = key::writer(part.presence, part.assertion);
+        let write = runtime.private(writer, plan.key_name);
         let BoundPath {
             tokens, text, span, ..
         } = part;
@@ -191,8 +193,9 @@ fn body(
                 handler,
                 quote!(if false { return #returned; } #rebound #statements),
             );
-            // Of the user's place, too: rustc then names the variables in it.
-            let future = quote_spanned!(handler.body.span()=> async move #block);
+            // Of the user's place, too: rustc then names the variables in it. Of the
+            // brace alone: an editor then shows what is under the cursor, not `async`.
+            let future = quote_spanned!(handler.open=> async move #block);
             quote!(let #hint = #hint_of::<#result>; #future)
         }
         Output::Boxed { body, .. } => {

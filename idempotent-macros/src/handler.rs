@@ -17,6 +17,8 @@ pub(crate) struct Handler {
     pub(crate) vis: Visibility,
     pub(crate) sig: Signature,
     pub(crate) body: Group,
+    /// The body's opening brace.
+    pub(crate) open: Span,
     pub(crate) params: Vec<Param>,
 }
 
@@ -44,6 +46,7 @@ impl Parse for Handler {
         }
         let body = input.parse()?;
         let body = block(&body).ok_or_else(|| diagnostics::not_a_function(body.span()))?;
+        let open = body.span_open();
         let body = take_inner_attributes(&body, &mut attrs)?;
         let params = sig.inputs.iter().filter_map(param).collect();
         Ok(Self {
@@ -51,6 +54,7 @@ impl Parse for Handler {
             vis,
             sig,
             body,
+            open,
             params,
         })
     }

@@ -1,6 +1,6 @@
 //! What the arguments and the signature agree on.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use syn::LitStr;
 use syn::ext::IdentExt;
 
@@ -13,6 +13,7 @@ use crate::mistakes::Errors;
 /// Everything that the arguments and the signature have agreed on.
 pub(crate) struct Plan {
     pub(crate) key: Vec<BoundPath>,
+    pub(crate) key_name: Span,
     pub(crate) scope: Scope,
     pub(crate) tx: Ident,
     pub(crate) guard: Guard,
@@ -47,6 +48,7 @@ pub(crate) fn plan(args: Args, handler: &Handler, mut errors: Errors) -> syn::Re
         (_, _, _, Err(errors)) => Err(errors),
         (Some(tx), Some(key), Some(scope), Ok(())) => Ok(Plan {
             key,
+            key_name: args.key_name.unwrap_or_else(Span::call_site),
             scope,
             tx,
             guard: args.guard,

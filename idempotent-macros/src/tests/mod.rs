@@ -12,6 +12,7 @@ mod messages;
 mod names;
 mod panics;
 mod shapes;
+mod spans;
 
 use expect_test::Expect;
 use proc_macro2::{TokenStream, TokenTree};

@@ -21,6 +21,13 @@ const ITEMS: [&str; 4] = [
     "unsafe extern \"C\" fn f(x: [u8; 3]) -> ! { loop {} }",
 ];
 
+const TYPES: [&str; 4] = [
+    "#[key(transparent, crate = a::b)] pub struct Id<T: Clone>(u64, PhantomData<T>) where T: Copy;",
+    "#[serde(default)] struct Msg<'a> { #[key] #[serde(default = \"new_v4\")] id: &'a Uuid, #[key(nullable, stable)] at: Option<i64>, r#type: String }",
+    "enum Channel { Email, #[key(name = \"Push\")] Mobile { #[key(required)] device: Option<u8> }, Post(u8, u8) }",
+    "union U { a: u8, offset: i64 }",
+];
+
 const WORDS: &str = "key scope tx skip r#type self Self crate mut & . , :: : ; = < > -> ! # _ .. 0.1 'a 'x' \
      \"msg.\" \"\" \"é\" b\"x\" 1u8 fn async impl dyn Transaction Result Pin Box stable required nullable now \
      new_v4 {} () [] (,) (a.b) |x| $ ? + *";
@@ -104,8 +111,30 @@ fn edit(trees: &mut Vec<TokenTree>, index: usize, change: &Change) {
     }
 }
 
+/// So many inputs, and in the full run so many.
+fn cases(short: u32, full: u32) -> ProptestConfig {
+    let is_full = std::env::var_os("IDEMPOTENT_FULL").is_some_and(|value| value == "1");
+    ProptestConfig::with_cases(if is_full { full } else { short })
+}
+
+/// The tokens of a text, changed in one place after the other.
+fn mutated(text: &str, changes: &[(usize, Change)]) -> TokenStream {
+    let change = |stream: TokenStream, (position, change): &(usize, Change)| {
+        let count = stream.to_string().split_whitespace().count().max(1);
+        apply(stream, &mut (position % count), change)
+    };
+    changes.iter().fold(tokens(text), change)
+}
+
+/// The name of the first function.
+fn function(tokens: &TokenStream) -> Option<String> {
+    let mut tokens = tokens.clone().into_iter();
+    tokens.find(|token| token.to_string() == "fn")?;
+    tokens.next().map(|name| name.to_string())
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(cases(1_000, 1_000_000))]
 
     #[test]
     fn any_tokens(
@@ -114,19 +143,18 @@ proptest! {
         in_args in proptest::collection::vec(change(), 0..4),
         in_item in proptest::collection::vec(change(), 0..3),
     ) {
-        let mutate = |text: &str, changes: &[(usize, Change)]| {
-            changes.iter().fold(tokens(text), |stream, (position, change)| {
-                let count = stream.to_string().split_whitespace().count().max(1);
-                apply(stream, &mut (position % count), change)
-            })
-        };
-        let (args, item) = (mutate(args, &in_args), mutate(item, &in_item));
+        let (args, item) = (mutated(args, &in_args), mutated(item, &in_item));
         let expansion = expand(args.clone(), &item);
         if errors(expansion.clone()).is_empty() {
             prop_assert!(!args.is_empty(), "a key is required");
         }
-        prop_assert!(!expansion.is_empty());
+        prop_assert_eq!(function(&expansion), function(&item), "the function is gone");
+        proc_macro2::extra::invalidate_current_thread_spans();
     }
+}
+
+proptest! {
+    #![proptest_config(cases(256, 250_000))]
 
     /// A key literal holds any text at all.
     #[test]
@@ -136,13 +164,26 @@ proptest! {
         let handler = tokens("async fn f(tx: &mut Transaction<'_, D>, msg: M) -> Result<(), E> { Ok(()) }");
         let expansion = expand(args, &handler);
         prop_assert!(syn::parse2::<syn::File>(expansion).is_ok());
+        proc_macro2::extra::invalidate_current_thread_spans();
+    }
+
+    /// The derive gives both implementations or an error.
+    #[test]
+    fn any_type(
+        ty in proptest::sample::select(&TYPES),
+        changes in proptest::collection::vec(change(), 0..4),
+    ) {
+        let expansion = crate::derive::expand(mutated(ty, &changes));
+        let is_implemented = expansion.to_string().contains("KeyPart for");
+        prop_assert!(is_implemented || !errors(expansion).is_empty());
+        proc_macro2::extra::invalidate_current_thread_spans();
     }
 }
 
-/// On half of the stack that rustc has.
+/// On three quarters of the stack that rustc has.
 #[test]
 fn no_depth_is_too_deep() {
-    let thread = std::thread::Builder::new().stack_size(4 << 20);
+    let thread = std::thread::Builder::new().stack_size(6 << 20);
     thread.spawn(nest).unwrap().join().unwrap();
 }
 
