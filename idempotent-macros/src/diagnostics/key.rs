@@ -128,7 +128,7 @@ pub(crate) fn unstable_name(tail: &Tail, instability: Instability, text: &str) -
 pub(crate) fn unstable(name: &str, instability: Instability) -> String {
     let what = match instability {
         Instability::Clock => "a clock",
-        Instability::Counter => "a retry counter",
+        Instability::Counter => "a retry counter or flag",
         Instability::Delivery => "a handle of one delivery",
         Instability::Trace => "part of a trace",
         Instability::Random => "a random value",

@@ -11,7 +11,8 @@ use proc_macro2::{TokenStream, TokenTree};
 
 use crate::expand::expand;
 
-const ARGS: &str = "key(msg.id, channel.kind(), stable(msg.sent + other)), scope = \"send\", bind = claim";
+const ARGS: &str =
+    "key(msg.id, channel.kind(), stable(msg.sent + other)), scope = \"send\", bind = claim";
 
 const ITEM: &str = "
     /// Sends it.
@@ -109,4 +110,3 @@ fn no_word_of_ours_stands_in_the_place_of_one_of_a_persons() {
         }
     }
 }
-
