@@ -63,7 +63,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
         };
         let text = name.to_string();
         if !is_known(&text) {
-            errors.push(diagnostics::unknown_argument(&name, &value));
+            errors.push(diagnostics::unknown_argument(&name, &value, &seen));
             args.unread.push(text);
         } else if seen.contains(&text) {
             errors.push(diagnostics::repeated_argument(&name));

@@ -30,7 +30,10 @@ pub(crate) fn expand(args: TokenStream, item: &TokenStream) -> TokenStream {
         Ok(output) => output,
         Err(error) => {
             errors.push(error);
-            return verbatim(item, errors);
+            match output::mend(&mut handler.sig, &runtime) {
+                Some(output) => output,
+                None => return verbatim(item, errors),
+            }
         }
     };
     let bind = args.bind.clone();

@@ -51,11 +51,17 @@ pub(crate) fn list<'n>(names: impl Iterator<Item = &'n str>) -> String {
         .join(", ")
 }
 
-/// The known name that is nearest to the written one, if any is near.
+/// The known name that is nearest to the written one, if any is near: one that
+/// it begins, or one that a few letters tell from it.
 pub(crate) fn near<'n>(written: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let allowed = written.chars().count().div_ceil(4).min(3);
+    let length = written.chars().count();
+    let allowed = length.div_ceil(4).min(3);
+    let away = |name: &str| {
+        let is_begun = length > 1 && name.starts_with(written);
+        if is_begun { 1 } else { distance(written, name) }
+    };
     known
-        .map(|name| (distance(written, name), name))
+        .map(|name| (away(name), name))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
@@ -113,6 +119,11 @@ mod tests {
         assert_eq!(near("mgs", ["tx", "msg"].into_iter()), Some("msg"));
         assert_eq!(near("evnet", ["tx", "event"].into_iter()), Some("event"));
         assert_eq!(near("order", ["tx", "msg"].into_iter()), None);
+        assert_eq!(
+            near("chan", ["msg", "channel"].into_iter()),
+            Some("channel")
+        );
+        assert_eq!(near("c", ["msg", "channel"].into_iter()), None);
         assert_eq!(near("m", ["tx", "msg"].into_iter()), None);
     }
 }

@@ -49,6 +49,29 @@ pub(crate) fn rewrite(sig: &mut Signature, runtime: &Runtime) -> syn::Result<Out
     Ok(Output::Async { result })
 }
 
+/// Makes of a refused signature the one that its author meant, if it tells: for
+/// callers, beside the error.
+pub(crate) fn mend(sig: &mut Signature, runtime: &Runtime) -> Option<Output> {
+    let ReturnType::Type(_, ty) = &mut sig.output else {
+        return None;
+    };
+    let mut result = ty.clone();
+    let Type::Path(path) = &mut *result else {
+        return None;
+    };
+    let value = value_of_result(path)?;
+    if matches!(value, Type::ImplTrait(_)) {
+        *value = Type::Infer(syn::parse_quote!(_)); // of the body, to which it is not hidden
+    }
+    if mentions(&result, "impl") {
+        return None;
+    }
+    **ty = Type::Verbatim(outcome(ty, runtime));
+    sig.asyncness = Some(syn::Token![async](sig.fn_token.span));
+    sig.constness = None;
+    Some(Output::Async { result })
+}
+
 /// Says whether a type may be an alias of `Result`: rustc knows of those that
 /// may, and needs three errors to say it.
 fn may_be_result(ty: &Type) -> bool {

@@ -19,13 +19,23 @@ usage: cargo xtask TASK [OPTION…]
   ui                 the compile-fail and compile-pass cases; --bless rewrites the .stderr files
   snapshots          the macro's expansions; --bless rewrites them
   msrv               checks with the oldest compiler that we support
+  compile-time       what `#[idempotent]` costs at compile time, beside a claim written by hand
+    --rounds N       how often each crate is checked: 7 unless you say so
   deny               licences, advisories and duplicates of what we depend on
   help               this text";
+
+/// How many rounds there are when nobody says how many.
+const ROUNDS: u32 = 7;
+
+/// As many as a person may have the patience for.
+const MOST_ROUNDS: u32 = 999;
 
 /// What the command line asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Task {
     Clippy,
+    /// In so many rounds.
+    CompileTime(u32),
     Deny,
     Doc,
     Fmt(Formatting),
@@ -67,6 +77,7 @@ impl Task {
         };
         let task = match name.as_str() {
             "clippy" => Self::Clippy,
+            "compile-time" => Self::CompileTime(options.rounds()?),
             "deny" => Self::Deny,
             "doc" => Self::Doc,
             "fmt" => Self::Fmt(options.either("--check", Formatting::Check, Formatting::Write)),
@@ -99,6 +110,23 @@ impl Options<'_> {
             with
         } else {
             without
+        }
+    }
+
+    fn rounds(&mut self) -> Result<u32, Error> {
+        let Some(at) = self.rest.iter().position(|given| given == "--rounds") else {
+            return Ok(ROUNDS);
+        };
+        let end = self.rest.len().min(at + 2);
+        let number = self.rest.drain(at..end).nth(1);
+        let refuse = |found: &str| {
+            let wanted = format!("`--rounds` takes a number from 1 to {MOST_ROUNDS}");
+            Err(Error::new(format!("{wanted}, {found}")))
+        };
+        match number.as_deref().map(|number| (number, number.parse())) {
+            Some((_, Ok(rounds @ 1..=MOST_ROUNDS))) => Ok(rounds),
+            Some((number, _)) => refuse(&format!("not `{number}`")),
+            None => refuse("and there is none"),
         }
     }
 
@@ -164,6 +192,34 @@ mod tests {
     }
 
     #[test]
+    fn rounds_are_a_number() {
+        assert_eq!(parse("compile-time"), Ok(Task::CompileTime(7)));
+        assert_eq!(parse("compile-time --rounds 1"), Ok(Task::CompileTime(1)));
+        for bad in ["0", "-1", "1000", "2.5", "many", "--rounds", "99999999999"] {
+            assert_eq!(
+                parse(&format!("compile-time --rounds {bad}")).unwrap_err(),
+                format!("`--rounds` takes a number from 1 to 999, not `{bad}`")
+            );
+        }
+    }
+
+    #[test]
+    fn rounds_without_a_number_or_twice_are_refused() {
+        assert_eq!(
+            parse("compile-time --rounds").unwrap_err(),
+            "`--rounds` takes a number from 1 to 999, and there is none"
+        );
+        assert_eq!(
+            parse("compile-time --rounds 3 --rounds 4").unwrap_err(),
+            "`compile-time` does not take `--rounds`"
+        );
+        assert_eq!(
+            parse("test --rounds 3").unwrap_err(),
+            "`test` does not take `--rounds`"
+        );
+    }
+
+    #[test]
     fn unknown_words_are_named() {
         assert_eq!(parse("").unwrap_err(), "which task?");
         assert_eq!(parse("tset").unwrap_err(), "there is no task `tset`");
@@ -192,6 +248,7 @@ mod tests {
             "ui",
             "snapshots",
             "msrv",
+            "compile-time",
             "deny",
         ] {
             assert!(USAGE.contains(&format!("\n  {task} ")), "{task}");

@@ -6,6 +6,7 @@
 mod args;
 mod cargo;
 mod checks;
+mod compile_time;
 mod error;
 pub mod servers;
 mod steps;
@@ -45,6 +46,7 @@ fn run(task: Task) -> Result<(), Error> {
         Task::Fmt(mode) => checks::fmt(mode),
         Task::Clippy => checks::clippy(),
         Task::Doc => checks::doc(),
+        Task::CompileTime(rounds) => compile_time::run(rounds),
         Task::Msrv => checks::msrv(),
         Task::Deny => checks::deny(),
         Task::Ui(expected) => test::ui(expected),

@@ -23,11 +23,14 @@ pub(crate) fn second_string(span: Span) -> Error {
     )
 }
 
-pub(crate) fn unknown_argument(name: &Ident, value: &Value) -> Error {
+/// `before` are the names of the arguments before it.
+pub(crate) fn unknown_argument(name: &Ident, value: &Value, before: &[String]) -> Error {
     let text = name.to_string();
     let help = match near(&text, EXAMPLES.iter().map(|(known, _)| *known)) {
         Some(known) => format!("did you mean `{known}`?"),
-        None if matches!(value, Value::Nothing) => format!("write `key({text})`"),
+        None if matches!(value, Value::Nothing) && before.is_empty() => {
+            format!("write `key({text})`")
+        }
         None => format!(
             "the arguments are {}",
             list(EXAMPLES.iter().map(|(known, _)| *known))

@@ -199,8 +199,23 @@ fn not_async() {
             }
         },
         &expect![[r#"
-            fn handle(tx: &mut Transaction<'_, Sqlite>, id: i64) -> Result<u8, Error> {
-                Ok(0)
+            async fn handle(
+                tx: &mut Transaction<'_, Sqlite>,
+                id: i64,
+            ) -> Result<::idempotent_runtime::Outcome<u8>, Error> {
+                let _ = (&tx, &id);
+                ::idempotent_runtime::__private::unclaimed(
+                    {
+                        let hint = ::idempotent_runtime::__private::hint::<Result<u8, Error>>;
+                        async move {
+                            if false {
+                                return hint();
+                            }
+                            Ok(0)
+                        }
+                    }
+                        .await,
+                )
             }
             ::core::compile_error!("`handle` is not `async`\nhelp: write `async fn`")
         "#]],

@@ -380,6 +380,12 @@ fn help_says_what_to_write() {
         ("msg", "write `key(msg)`"),
         ("identity", "write `key(identity)`"),
         ("skp", "did you mean `skip`?"),
+        ("key(msg.id), skip(mailer), sc", "did you mean `scope`?"),
+        ("key(msg.id), skip(mai)", "did you mean `mailer`?"),
+        (
+            "key(msg.id), skip(mailer), retry",
+            "the arguments are `key`, `scope`, `tx`, `skip`, `guard`, `bind`, `table`, `crate`",
+        ),
         ("key(msg.id), skip(self, mailer)", "remove it"),
         ("key(msg.id), skip(mailer, mailer)", "keep one of the two"),
         (

@@ -132,12 +132,23 @@ fn mutated(text: &str, changes: &[(usize, Change)]) -> TokenStream {
 
 /// The name of the first function.
 fn function(tokens: &TokenStream) -> Option<String> {
-    let mut tokens = tokens.clone().into_iter();
+    let mut tokens = ungrouped(tokens.clone()).into_iter();
     tokens.find(|token| token.to_string() == "fn")?;
     match tokens.next()? {
         TokenTree::Ident(name) => Some(name.to_string()),
         _ => None,
     }
+}
+
+/// Without the groups that have no brackets, which a parser may look through.
+fn ungrouped(tokens: TokenStream) -> Vec<TokenTree> {
+    let tokens = tokens.into_iter().flat_map(|token| match token {
+        TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
+            ungrouped(group.stream())
+        }
+        token => vec![token],
+    });
+    tokens.collect()
 }
 
 proptest! {

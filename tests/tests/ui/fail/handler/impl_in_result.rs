@@ -11,4 +11,10 @@ async fn handle(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> sqlx::Result<imp
     Ok(())
 }
 
-fn main() {}
+async fn caller(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> sqlx::Result<bool> {
+    Ok(handle(tx, msg).await?.processed().is_some())
+}
+
+fn main() {
+    let _ = caller;
+}

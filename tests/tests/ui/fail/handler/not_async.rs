@@ -29,4 +29,11 @@ fn by_hand(tx: &mut Transaction<'_, Sqlite>, msg: Msg) -> impl Future<Output = s
     async { Ok(()) }
 }
 
-fn main() {}
+async fn caller(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> sqlx::Result<Option<()>> {
+    let done = handle(tx, msg).await?.processed();
+    Ok(done.and(constant(tx, msg).await?.processed()))
+}
+
+fn main() {
+    let _ = caller;
+}
