@@ -2,8 +2,8 @@
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
+use syn::Type;
 use syn::spanned::Spanned;
-use syn::{Attribute, FnArg, Pat, Token, Type, parse_quote};
 
 use crate::args::Guard;
 use crate::handler::Handler;
@@ -11,6 +11,7 @@ use crate::key::{self, Assertion, BoundPath};
 use crate::output::Output;
 use crate::paths::{Runtime, mixed};
 use crate::plan::{Plan, Scope};
+use crate::rebind::{rebind, take_mutability};
 
 /// The handler, framed: claim, run, prove.
 pub(crate) fn handler(
@@ -214,45 +215,6 @@ fn hint_at(result: &Type, hint: &Ident) -> TokenStream {
     let mut hint = hint.clone();
     hint.set_span(mixed(start));
     quote!(#hint #call)
-}
-
-/// `mut name: T` becomes `name: T`, and `let mut name = name;` in the body, which
-/// is what changes it. Where the key may, too, both are `mut`, needed or not.
-fn rebind(handler: &mut Handler, key: &[BoundPath]) -> TokenStream {
-    let mut rebound = TokenStream::new();
-    for input in &mut handler.sig.inputs {
-        let FnArg::Typed(typed) = input else {
-            continue;
-        };
-        let Pat::Ident(pat) = &mut *typed.pat else {
-            continue;
-        };
-        let (name, Some(mutability)) = (&pat.ident, pat.mutability) else {
-            continue;
-        };
-        let may_change = |part: &BoundPath| part.changeable.contains(name);
-        let allow = key
-            .iter()
-            .any(may_change)
-            .then(|| -> Attribute { parse_quote!(#[allow(unused_mut)]) });
-        rebound.extend(quote!(#allow let #mutability #name = #name;));
-        match allow {
-            Some(allow) => typed.attrs.push(allow),
-            None => pat.mutability = None,
-        }
-    }
-    rebound
-}
-
-/// `mut tx` is the body's to change, which has a `tx` of its own.
-fn take_mutability(handler: &mut Handler, tx: &Ident) -> Option<Token![mut]> {
-    handler.sig.inputs.iter_mut().find_map(|input| match input {
-        FnArg::Typed(typed) => match &mut *typed.pat {
-            Pat::Ident(pat) if pat.ident == *tx => pat.mutability.take(),
-            _ => None,
-        },
-        FnArg::Receiver(_) => None,
-    })
 }
 
 /// clippy takes a use of ours for a use of the user's.

@@ -23,6 +23,7 @@ mod output;
 mod paths;
 mod pieces;
 mod plan;
+mod rebind;
 #[cfg(test)]
 mod tests;
 mod transaction;

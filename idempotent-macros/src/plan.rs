@@ -140,22 +140,22 @@ fn scope(args: &Args, handler: &Handler, errors: &mut Errors) -> Scope {
         .collect();
     let suffix = format!("::{name}({})", parts.join(","));
     let why = if handler.receiver().is_some() {
-        Some("a method's path does not name its type")
+        Some("a method's path, the default, does not name its type")
     } else if handler.mentions_self_type() {
-        Some("an associated function's path does not name its type")
+        Some("an associated function's path, the default, does not name its type")
     } else if handler.is_generic() {
-        Some("a generic handler stands for many")
+        Some("it is generic, and all its instances would share the default")
     } else if !paths.iter().all(|path| path.is_plain) {
-        Some("the key holds an expression")
+        Some("the default is made of fields, and the key holds another expression")
     } else if !suffix.is_ascii() {
-        Some("the handler's name or key is not ASCII")
+        Some("the default, its name and key, would not be ASCII")
     } else if suffix.len() > 120 {
-        Some("the handler's name and key are too long")
+        Some("the default, its name and key, would be too long")
     } else {
         None
     };
     if let Some(why) = why {
-        errors.push(diagnostics::scope_required(why));
+        errors.push(diagnostics::scope_required(&name, why));
     }
     Scope::Default { suffix }
 }

@@ -46,7 +46,7 @@ impl<T, E> HandlerResult for Result<T, E> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot carry the errors of `#[idempotent]`",
     label = "the handler's error type",
-    note = "implement `From<idempotent_runtime::Error>` for `{Self}`, for instance with `#[from]` of thiserror"
+    note = "add a variant that holds ours, with thiserror `Idempotent(#[from] idempotent_runtime::Error)`, or implement `From<idempotent_runtime::Error>` by hand"
 )]
 pub trait HandlerError {
     /// Wraps our error.

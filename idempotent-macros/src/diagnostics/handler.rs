@@ -96,10 +96,18 @@ pub(crate) fn hidden_pattern(span: Span) -> Error {
     )
 }
 
-pub(crate) fn scope_required(why: &str) -> Error {
+pub(crate) fn scope_required(name: &str, why: &str) -> Error {
+    let example = if name.is_ascii() && name.len() < 40 {
+        name
+    } else {
+        "accept"
+    };
     message(
         Span::call_site(),
-        format!("{why}, so that its default scope would not be its own"),
-        "write `scope = \"...\"`, a name that stays when the code moves",
+        format!("`{name}` needs a `scope`: {why}"),
+        format!(
+            "write for instance `scope = \"orders.{example}\"`, which no other handler has, and which \
+             stays when the code moves"
+        ),
     )
 }

@@ -73,7 +73,8 @@ pub(crate) fn unasserted_call(call: impl ToTokens, text: &str) -> Error {
             "`{text}` in the key may give another value at every delivery, so that no duplicate is found"
         ),
         format!(
-            "name a field of the message; if it always gives the same value for the same message, write `stable({text})`"
+            "name a field of the message; if it gives the same value at every delivery of a message, \
+             write `stable({text})`, and beside `key` a `scope = \"...\"`"
         ),
     )
 }
@@ -134,7 +135,7 @@ pub(crate) fn unstable(name: &str, instability: Instability) -> String {
         Instability::Random => "a random value",
     };
     format!(
-        "`{name}` in the key is {what} by its name: a redelivery may bring another value, and would run again"
+        "`{name}` in the key is, by its name, {what}: a redelivery may bring another value, and would run again"
     )
 }
 
@@ -204,10 +205,12 @@ pub(crate) fn too_coarse(span: Span, name: &Ident) -> Error {
     message(
         span,
         format!(
-            "`{name}` is not part of the key: one event fanned out to two values of it \
+            "`{name}` is not part of the key: one event fanned out to two of them \
              would run for the first, and be skipped for the second"
         ),
-        format!("add it to `key`, or write `skip({name})` if it does not tell messages apart"),
+        format!(
+            "add `{name}` to `key`; if it does not tell messages apart, write `skip({name})` beside `key`"
+        ),
     )
 }
 

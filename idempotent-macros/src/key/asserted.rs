@@ -7,9 +7,10 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{
     Arm, Block, Error, Expr, ExprAsync, ExprCall, ExprClosure, ExprForLoop, ExprIf, ExprLet,
-    ExprMethodCall, ExprPath, ExprWhile, Ident, Item, LitStr, Local, Macro, PatIdent, Token,
+    ExprMethodCall, ExprPath, ExprWhile, Ident, Item, Local, Macro, PatIdent, Token,
 };
 
+use super::captures::captures;
 use super::fresh::{is_fresh, is_fresh_path};
 use super::{Found, Place};
 use crate::diagnostics;
@@ -222,30 +223,6 @@ impl Visit<'_> for Search {
 
     /// An item sees no variable.
     fn visit_item(&mut self, _: &Item) {}
-}
-
-/// `name` of `{name}` in a format string, unless it is given as `name = …`.
-pub(super) fn captures(call: &Macro) -> Vec<String> {
-    let mut tokens = call.tokens.clone().into_iter();
-    let Some(TokenTree::Literal(format)) = tokens.next() else {
-        return Vec::new();
-    };
-    let is_format = call.path.is_ident("format") || call.path.is_ident("format_args");
-    let Ok(text) = syn::parse2::<LitStr>(TokenTree::from(format).into()) else {
-        return Vec::new();
-    };
-    if !is_format {
-        return Vec::new();
-    }
-    let given: Vec<String> = tokens.map(|token| token.to_string()).collect();
-    let text = text.value().replace("{{", "");
-    text.split('{')
-        .skip(1)
-        .filter_map(|rest| rest.split(['}', ':']).next())
-        .map(|name| name.trim().to_owned())
-        .filter(|name| syn::parse_str::<Ident>(name).is_ok())
-        .filter(|name| !given.windows(2).any(|pair| pair == [name.as_str(), "="]))
-        .collect()
 }
 
 /// `name(…)`, `name!`, `name::<T>(…)`

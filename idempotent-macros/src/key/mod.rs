@@ -6,6 +6,7 @@
 
 mod asserted;
 mod bind;
+mod captures;
 mod fresh;
 mod parse;
 mod path;

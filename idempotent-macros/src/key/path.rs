@@ -4,7 +4,8 @@ use proc_macro2::TokenStream;
 use syn::{Error, Expr, ExprMacro, Lit, UnOp};
 
 use super::Found;
-use super::asserted::{captures, leaving};
+use super::asserted::leaving;
+use super::captures::captures;
 use super::fresh::{is_fresh, is_fresh_path};
 use super::spell::spelled;
 use crate::diagnostics;

@@ -280,8 +280,7 @@ impl Instability {
             *known == name || is_longer && known.starts_with('_') && name.ends_with(known)
         };
         let mut families = NAMES.iter();
-        families
-            .find_map(|(family, names)| names.iter().any(|name| is_like(name)).then_some(*family))
+        families.find_map(|(family, names)| names.iter().any(is_like).then_some(*family))
     }
 }
 

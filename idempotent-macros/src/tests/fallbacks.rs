@@ -135,7 +135,7 @@ fn boxed_future() {
                 "`handle` takes no transaction\nhelp: the key must be written in the same transaction as the effect: take `tx: &mut sqlx::Transaction<'_, DB>`, or name it with `tx = ...`",
             )
             ::core::compile_error!(
-                "a method's path does not name its type, so that its default scope would not be its own\nhelp: write `scope = \"...\"`, a name that stays when the code moves",
+                "`handle` needs a `scope`: a method's path, the default, does not name its type\nhelp: write for instance `scope = \"orders.handle\"`, which no other handler has, and which stays when the code moves",
             )
         "#]],
     );

@@ -217,7 +217,7 @@ fn keys_that_are_not() {
 /// A member or a function in an asserted part is no parameter of that name.
 #[test]
 fn asserted_members_do_not_cover_parameters() {
-    let coarse = "`mailer` is not part of the key: one event fanned out to two values of it would run for the first, and be skipped for the second";
+    let coarse = "`mailer` is not part of the key: one event fanned out to two of them would run for the first, and be skipped for the second";
     for part in [
         "msg.mailer",
         "msg.mailer()",
@@ -236,7 +236,7 @@ fn asserted_members_do_not_cover_parameters() {
 /// Neither is a name that the part itself binds, nor the name of a field.
 #[test]
 fn names_of_an_asserted_part_do_not_cover_parameters() {
-    let coarse = "`mailer` is not part of the key: one event fanned out to two values of it would run for the first, and be skipped for the second";
+    let coarse = "`mailer` is not part of the key: one event fanned out to two of them would run for the first, and be skipped for the second";
     for part in [
         "msg.names().map(|mailer| mailer.len())",
         "msg.names().map(|(_, mailer): (u8, &str)| { mailer.len() })",
@@ -346,9 +346,9 @@ fn a_default_scope_needs_a_path_of_its_own() {
     };
     assert_eq!(handle("Ok(())"), [""; 0]);
     let said = handle("if true { Self::write(tx) }");
-    assert!(said[0].contains("its default scope"), "{said:?}");
+    assert!(said[0].contains("needs a `scope`"), "{said:?}");
     let item = "async fn handle(tx: &mut Tx<'_>, id: i64) -> Result<Self, Error> {}";
-    assert!(of("key(id)", item)[0].contains("its default scope"));
+    assert!(of("key(id)", item)[0].contains("needs a `scope`"));
 }
 
 /// As `#[async_trait]` rewrites a pattern.

@@ -74,7 +74,7 @@ fn the_last_segment_is_judged_in_every_form() {
     ] {
         let said = key(part);
         assert_eq!(said.len(), 1, "{part}: {said:?}");
-        assert!(said[0].contains("is a clock by its name"), "{said:?}");
+        assert!(said[0].contains("is, by its name, a clock"), "{said:?}");
     }
     for part in [
         "stable(msg.timestamp)",
@@ -99,7 +99,7 @@ fn each_family_gives_its_reason() {
         ("nonce", "a random value"),
     ] {
         let fact = format!(
-            "`{name}` in the key is {reason} by its name: a redelivery may bring another value, and would run again"
+            "`{name}` in the key is, by its name, {reason}: a redelivery may bring another value, and would run again"
         );
         assert_eq!(key(&format!("msg.{name}")), [fact], "{name}");
     }

@@ -10,7 +10,7 @@ use super::{KeyPart, KeyText, KeyWriter};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be part of an idempotency key",
     label = "not a key part",
-    note = "derive `KeyPart` for it, or name one of its fields",
+    note = "derive `idempotent_runtime::KeyPart` for it, or name one of its fields",
     note = "the types of chrono, rust_decimal, time and ulid are key parts with the feature of that name; of another crate's type `stable(value.to_string())` is one"
 )]
 pub trait Text: KeyText {}
@@ -21,7 +21,7 @@ impl<T: KeyText + ?Sized> Text for T {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be part of an idempotency key",
     label = "not a key part",
-    note = "derive `KeyPart` for it, or name one of its fields",
+    note = "derive `idempotent_runtime::KeyPart` for it, or name one of its fields",
     note = "the types of chrono, rust_decimal, time and ulid are key parts with the feature of that name; of another crate's type `stable(value.to_string())` is one"
 )]
 pub trait Part: KeyPart {}

@@ -54,7 +54,7 @@ use self::bounds::{Part, Text};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be part of an idempotency key",
     label = "not a key part",
-    note = "derive `KeyPart` for it, or name one of its fields",
+    note = "derive `idempotent_runtime::KeyPart` for it, or name one of its fields",
     note = "the types of chrono, rust_decimal, time and ulid are key parts with the feature of that name; of another crate's type `stable(value.to_string())` is one"
 )]
 pub trait KeyText {
@@ -96,7 +96,7 @@ pub trait KeyText {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be part of an idempotency key",
     label = "not a key part",
-    note = "derive `KeyPart` for it, or name one of its fields",
+    note = "derive `idempotent_runtime::KeyPart` for it, or name one of its fields",
     note = "the types of chrono, rust_decimal, time and ulid are key parts with the feature of that name; of another crate's type `stable(value.to_string())` is one"
 )]
 pub trait KeyPart: KeyText {}

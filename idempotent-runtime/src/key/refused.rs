@@ -25,7 +25,7 @@ pub trait AllowsTimestamps {}
 #[diagnostic::on_unimplemented(
     message = "a float is not a stable idempotency key",
     label = "equal amounts can differ in the last digit",
-    note = "use an integer of the smallest unit; if the value is never computed again, write `stable(...)`, or `#[key(stable)]` on a field"
+    note = "use the message's id, or for an amount an integer of the smallest unit; if the value is never computed again, write `stable(...)`, or `#[key(stable)]` on a field"
 )]
 pub trait AllowsFloats {}
 
@@ -39,7 +39,7 @@ pub trait AllowsInstants {}
 #[diagnostic::on_unimplemented(
     message = "a hash map or hash set cannot be part of an idempotency key",
     label = "its order changes from run to run",
-    note = "use the id of what it belongs to, or name one of its entries"
+    note = "use the message's id, or name one of its entries"
 )]
 pub trait AllowsUnordered {}
 
