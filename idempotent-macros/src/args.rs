@@ -16,6 +16,8 @@ pub(crate) struct Args {
     pub(crate) key: Vec<KeyPath>,
     /// The word `key`.
     pub(crate) key_name: Option<Span>,
+    /// `key = "…"`, not `key(…)`.
+    pub(crate) is_key_quoted: bool,
     pub(crate) scope: Option<LitStr>,
     pub(crate) tx: Option<Ident>,
     pub(crate) skip: Vec<Ident>,
@@ -85,6 +87,18 @@ fn is_known(name: &str) -> bool {
 }
 
 impl Args {
+    /// The key as it would be written with one more part.
+    pub(crate) fn key_with(&self, part: &Ident) -> String {
+        let parts = self.key.iter().map(|path| path.written.clone());
+        let parts: Vec<String> = parts.chain([part.to_string()]).collect();
+        let parts = parts.join(", ");
+        if self.is_key_quoted {
+            format!("key = {parts:?}")
+        } else {
+            format!("key({parts})")
+        }
+    }
+
     /// Says whether nothing is missing from what the argument says: neither a
     /// piece of it, nor the whole under another name.
     pub(crate) fn is_read(&self, name: &str) -> bool {
@@ -93,10 +107,12 @@ impl Args {
     }
 
     fn set(&mut self, name: &Ident, value: Value, errors: &mut Errors) {
+        let is_assigned = value.is_assigned();
         let result = match name.to_string().as_str() {
             "key" => value.key(name).and_then(|(key, mistakes)| {
                 self.key = key;
                 self.key_name = Some(name.span());
+                self.is_key_quoted = is_assigned;
                 mistakes.finish()
             }),
             "scope" => value.scope(name).map(|scope| self.scope = Some(scope)),

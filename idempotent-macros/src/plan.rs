@@ -183,7 +183,11 @@ fn check_grain(args: &Args, handler: &Handler, tx: &Ident, errors: &mut Errors) 
                 .iter()
                 .any(|name| name == tx || is_in_key(name) || skip.contains(name));
         if let (false, Some(name)) = (is_covered, param.names.first()) {
-            errors.push(diagnostics::too_coarse(param.span, name));
+            errors.push(diagnostics::too_coarse(
+                param.span,
+                name,
+                &args.key_with(name),
+            ));
         }
     }
 }

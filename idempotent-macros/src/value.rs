@@ -18,6 +18,11 @@ pub(crate) enum Value {
 }
 
 impl Value {
+    /// Says whether it stands in a string.
+    pub(crate) fn is_assigned(&self) -> bool {
+        matches!(self, Self::Assigned(_))
+    }
+
     /// `key = "…"` or `key(…)`: the parts that can be read, and the mistakes in
     /// the others.
     pub(crate) fn key(self, name: &Ident) -> syn::Result<(Vec<KeyPath>, Errors)> {

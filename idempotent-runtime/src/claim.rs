@@ -99,7 +99,7 @@ impl<DB: Store> Drop for Claimed<'_, '_, DB> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` in place of the transaction would commit the key apart from the effect",
     label = "not a transaction",
-    note = "take `tx: &mut sqlx::Transaction<'_, DB>`"
+    note = "take `tx: &mut sqlx::Transaction<'_, DB>`: the caller commits it"
 )]
 pub trait HandlerTransaction<'c, DB: sqlx::Database> {
     /// The transaction itself.

@@ -68,7 +68,7 @@ pub(crate) fn not_a_transaction(ty: &Type, what: &str, name: &Ident) -> Error {
         format!(
             "the {what} `{name}` in place of the transaction would commit the key apart from the effect"
         ),
-        "take `tx: &mut sqlx::Transaction<'_, DB>`",
+        "take `tx: &mut sqlx::Transaction<'_, DB>`: the caller commits it",
     )
 }
 

@@ -2,7 +2,7 @@
 
 use proc_macro2::Span;
 use quote::ToTokens;
-use syn::{Error, Ident, LitStr};
+use syn::{Error, ExprTuple, Ident, LitStr};
 
 use crate::handler::Handler;
 use crate::key::{Instability, Tail};
@@ -63,6 +63,15 @@ pub(crate) fn long_part(span: Span) -> Error {
         span,
         "the key is too long to be read",
         "have the caller compute the value, and take it as a parameter",
+    )
+}
+
+pub(crate) fn tuple_part(tuple: &ExprTuple, text: &str) -> Error {
+    let parts = text.trim_start_matches('(').trim_end_matches(')');
+    spanned(
+        tuple,
+        format!("`{text}` in the key is a tuple, not a path"),
+        format!("write the parts side by side, `{parts}`"),
     )
 }
 
@@ -201,7 +210,8 @@ pub(crate) fn unknown_parameter(name: &Ident, part: &str, handler: &Handler) -> 
     message(name.span(), fact, help)
 }
 
-pub(crate) fn too_coarse(span: Span, name: &Ident) -> Error {
+/// `key` is the key that would have it.
+pub(crate) fn too_coarse(span: Span, name: &Ident, key: &str) -> Error {
     message(
         span,
         format!(
@@ -209,7 +219,7 @@ pub(crate) fn too_coarse(span: Span, name: &Ident) -> Error {
              would run for the first, and be skipped for the second"
         ),
         format!(
-            "add `{name}` to `key`; if it does not tell messages apart, write `skip({name})` beside `key`"
+            "write `{key}`; if it does not tell messages apart, write `skip({name})` beside `key`"
         ),
     )
 }

@@ -34,6 +34,8 @@ pub(crate) struct KeyPath {
     pub(crate) roots: Vec<Ident>,
     /// The part as it is named in messages and in the default scope.
     pub(crate) text: String,
+    /// The same with its wrappers.
+    pub(crate) written: String,
     pub(crate) presence: Presence,
     pub(crate) assertion: Assertion,
     /// The segment whose name tells what the part stands for, unless it is asserted.

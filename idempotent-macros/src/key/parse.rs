@@ -103,6 +103,7 @@ fn parse_part(tokens: &TokenStream) -> syn::Result<KeyPath> {
         tokens: inner.to_token_stream(),
         roots,
         text: text.to_owned(),
+        written: spelled(tokens),
         presence,
         assertion,
         tail,

@@ -91,6 +91,7 @@ fn refused(expr: &Expr) -> Error {
             _ => None,
         },
         Expr::Macro(call) => Some(&call.mac.path),
+        Expr::Tuple(tuple) => return diagnostics::tuple_part(tuple, &text),
         expr if is_literal(expr) => return diagnostics::constant(expr, &text),
         _ => return diagnostics::not_a_path(expr, &text),
     };

@@ -1,8 +1,9 @@
 //! Which names are taken for values that change, and which are not.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
-use expect_test::expect;
+use expect_test::expect_file;
 
 use super::messages::key;
 use crate::key::Instability;
@@ -201,114 +202,43 @@ fn measured(table: &str, exception: impl Fn(bool) -> bool) -> String {
             exceptions.push(name);
         }
     }
-    let lines = kinds.iter().map(|(kind, (count, refused, exceptions))| {
-        let exceptions: String = exceptions
-            .iter()
-            .map(|name| format!("\n    {name}"))
-            .collect();
-        format!("{kind}: {refused} of {count} refused{exceptions}\n")
-    });
-    lines.collect()
+    let mut text = String::new();
+    for (kind, (count, refused, exceptions)) in kinds {
+        writeln!(text, "{kind}: {refused} of {count} refused").unwrap();
+        for name in exceptions {
+            writeln!(text, "    {name}").unwrap();
+        }
+    }
+    text
 }
 
-/// Of 567 names that tell messages apart, each with its source.
+/// Names that tell messages apart, each with its source.
 #[test]
 fn false_alarms() {
-    let said = measured(include_str!("names/ids.tsv"), |is_refused| is_refused);
-    expect![[r#"
-        discriminator: 0 of 153 refused
-        id: 0 of 356 refused
-        number: 0 of 58 refused
-    "#]]
-    .assert_eq(&said);
+    for table in [
+        include_str!("names/ids.tsv"),
+        include_str!("names/later_ids.tsv"),
+    ] {
+        let said = measured(table, |is_refused| is_refused);
+        assert!(said.lines().all(|line| line.contains(": 0 of ")), "{said}");
+        assert!(said.contains("id: 0 of "), "{said}");
+    }
 }
 
-/// Of 437 names of clocks, counters, handles, traces and random values. What is
-/// missed is mostly a word that means other things elsewhere.
+/// Names of clocks, counters, handles, traces and random values. What is missed
+/// is mostly a word that means other things elsewhere.
 #[test]
 fn misses() {
     let said = measured(include_str!("names/unstable.tsv"), |is_refused| !is_refused);
-    expect![[r#"
-        clock: 264 of 302 refused
-            result_available_until
-            next_payment_attempt
-            deletes_after
-            transaction_updated_date
-            expirytime
-            recordedtime
-            deprecationsunset
-            timestamp_delta
-            nats_schedule_next
-            event_date
-            message_date
-            premium_since
-            communication_disabled_until
-            event_start
-            event_end
-            keep_until
-            heartbeat_on
-            deadline
-            age
-            timer_enqueue_ms
-            timer_dequeue_ms
-            timer_deliver_ms
-            arrival
-            jms_expiration
-            mt_quartz_sent
-            mt_quartz_next_scheduled
-            mt_quartz_previous_sent
-            n_service_bus_time_sent
-            n_service_bus_processing_ended
-            n_service_bus_processing_started
-            n_service_bus_timeout_expire
-            fail_since
-            next_attempt
-            lambda_runtime_deadline_ms
-            x_opt_locked_until
-            locked_until_utc
-            next_visible_on
-            x_cloud_tasks_task_eta
-        delivery: 13 of 21 refused
-            transmission_id
-            ack_inbox
-            invalid_ack_ids
-            unordered_ack_ids
-            temporary_failed_ack_ids
-            modify_deadline_ack_ids
-            pop_ck
-            transaction_trace_id
-        random: 13 of 14 refused
-            token
-        retry: 46 of 67 refused
-            pending_webhooks
-            x_opt_deaths
-            x_acquired_count
-            response_count
-            attempt_dispatch_count
-            attempt_response_count
-            remaining
-            stalled_counter
-            reserves
-            timeouts
-            releases
-            buries
-            kicks
-            timer_roll_times
-            transaction_check_times
-            x_slack_retry_reason
-            x_cloud_tasks_task_execution_count
-            x_cloud_tasks_task_previous_response
-            previous_response
-            request_type
-            retry_successful
-        trace: 26 of 33 refused
-            debug_id
-            nats_trace_hop
-            flow_id
-            jaeger_debug_id
-            x_datadog_sampling_priority
-            _dd_p_tid
-            diagnostic_id
-    "#]]
-    .assert_eq(&said);
+    expect_file!["names/misses.txt"].assert_eq(&said);
+}
+
+/// The same, of other sources, collected after the list was made. It then found
+/// 118 of these 213; what it lacked and is plain was added.
+#[test]
+fn later_misses() {
+    let said = measured(include_str!("names/later_unstable.tsv"), |is_refused| {
+        !is_refused
+    });
+    expect_file!["names/later_misses.txt"].assert_eq(&said);
 }

@@ -46,7 +46,7 @@ pub trait AllowsUnordered {}
 #[diagnostic::on_unimplemented(
     message = "an `Option` in a key must say what `None` means",
     label = "may be missing",
-    note = "write `required(...)` if its absence is an error, `nullable(...)` if `None` is a value of its own; on a field `#[key(required)]` or `#[key(nullable)]`; flatten an `Option` of an `Option`"
+    note = "in the key, write `required(...)` around it if its absence is an error, `nullable(...)` if all messages without it are one; on a field `#[key(required)]` or `#[key(nullable)]`; flatten an `Option` of an `Option`"
 )]
 pub trait AllowsOptions {}
 

@@ -39,6 +39,7 @@ const ATTRIBUTE: &[(&str, &str)] = &[
     ("fresh_value", "gives another value at every delivery"),
     ("unstable_name", "is, by its name,"),
     ("offset_alone", "without its partition"),
+    ("tuple_part", "in the key is a tuple"),
     ("long_part", "is too long to be read"),
     ("wrapper_arity", "stands around one part of the key"),
     ("wrapped_twice", "is wrapped twice"),
