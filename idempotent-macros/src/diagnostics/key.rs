@@ -83,7 +83,7 @@ pub(crate) fn unasserted_call(call: impl ToTokens, text: &str) -> Error {
         ),
         format!(
             "name a field of the message; if it gives the same value at every delivery of a message, \
-             write `stable({text})`, and beside `key` a `scope = \"...\"`"
+             write `stable({text})`, and beside `key` a scope, for instance `scope = \"orders.accept\"`"
         ),
     )
 }
