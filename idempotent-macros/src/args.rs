@@ -5,7 +5,7 @@ use syn::{Ident, LitStr, Path};
 
 use crate::diagnostics;
 use crate::key::KeyPath;
-use crate::mistakes::Errors;
+use crate::mistakes::{Errors, near};
 use crate::pieces::{Piece, split};
 use crate::value::Value;
 
@@ -51,10 +51,19 @@ pub(crate) const EXAMPLES: [(&str, &str); 8] = [
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
     let mut args = Args::default();
     let mut seen: Vec<String> = Vec::new();
-    for Piece { tokens, .. } in split(tokens)
-        .into_iter()
-        .filter(|argument| !argument.tokens.is_empty())
-    {
+    let mut pieces: Vec<Piece> = split(tokens);
+    pieces.retain(|argument| !argument.tokens.is_empty());
+    let bare = pieces
+        .iter()
+        .take_while(|piece| is_bare_part(&piece.tokens));
+    let bare: Vec<TokenStream> = bare
+        .map(|piece| piece.tokens.iter().cloned().collect())
+        .collect();
+    if let Some(first) = bare.first() {
+        errors.push(diagnostics::bare_key(first, &bare));
+        args.unread.push("key".to_owned());
+    }
+    for Piece { tokens, .. } in pieces.into_iter().skip(bare.len()) {
         let (name, value) = match name_and_value(tokens, seen.last()) {
             Ok(argument) => argument,
             Err(error) => {
@@ -65,7 +74,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
         };
         let text = name.to_string();
         if !is_known(&text) {
-            errors.push(diagnostics::unknown_argument(&name, &value, &seen));
+            errors.push(diagnostics::unknown_argument(&name));
             args.unread.push(text);
         } else if seen.contains(&text) {
             errors.push(diagnostics::repeated_argument(&name));
@@ -80,6 +89,22 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
         args.unread.push("key".to_owned());
     }
     args
+}
+
+/// A part of a key that stands outside `key(…)`: `event.id`, or a name that is
+/// like no argument's.
+fn is_bare_part(argument: &[TokenTree]) -> bool {
+    let Some(TokenTree::Ident(name)) = argument.first() else {
+        return false;
+    };
+    match argument.get(1) {
+        None => {
+            let name = name.to_string();
+            near(&name, EXAMPLES.iter().map(|(known, _)| *known)).is_none()
+        }
+        Some(TokenTree::Punct(punct)) => punct.as_char() == '.',
+        Some(_) => false,
+    }
 }
 
 fn is_known(name: &str) -> bool {

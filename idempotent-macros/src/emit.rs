@@ -90,12 +90,19 @@ pub(crate) fn fallback(
         quote!(let #bind = #hint::<#root::Claim>();)
     });
     let body = body(&mut handler, &[], output, runtime);
+    let result = match output {
+        Output::Async { .. } | Output::Boxed { .. } => quote!(#unclaimed({ #bind #body }.await)),
+        Output::Bare { value } => {
+            let hint = runtime.private("hint", Span::call_site());
+            quote!(let _: #value = { #bind #body }.await; #hint())
+        }
+    };
     frame_function(
         &handler,
         output,
         &quote! {
             let _ = (#(&#names,)*);
-            #unclaimed({ #bind #body }.await)
+            #result
         },
     )
 }
@@ -105,7 +112,7 @@ fn frame_function(handler: &Handler, output: &Output, statements: &TokenStream) 
         attrs, vis, sig, ..
     } = handler;
     let statements = match output {
-        Output::Async { .. } => statements.clone(),
+        Output::Async { .. } | Output::Bare { .. } => statements.clone(),
         Output::Boxed { .. } => quote!(::std::boxed::Box::pin(async move { #statements })),
     };
     let block = braced(handler, statements);
@@ -120,7 +127,7 @@ fn braced(handler: &Handler, statements: TokenStream) -> Group {
 }
 
 /// A static that holds what is known of the handler. The compiler evaluates it,
-/// and with it the checks of scope and table.
+/// and with it the check of a default scope.
 fn describe(plan: &Plan, runtime: &Runtime) -> TokenStream {
     let private = |name| runtime.private(name, Span::call_site());
     let [handler, guard, located] = ["Handler", "Guard", "located"].map(private);
@@ -128,10 +135,10 @@ fn describe(plan: &Plan, runtime: &Runtime) -> TokenStream {
         Guard::Verify => quote!(#guard::Verify),
         Guard::Savepoint => quote!(#guard::Savepoint),
     };
-    let table = plan
-        .table
-        .as_ref()
-        .map_or_else(|| quote!("processed_messages"), |table| quote!(#table));
+    let table = plan.table.as_ref().map_or_else(
+        || quote!(::core::option::Option::None),
+        |table| quote!(::core::option::Option::Some(#table)),
+    );
     let value = match &plan.scope {
         Scope::Written(scope) => quote!(#handler::new(#scope, #guard, #table)),
         Scope::Default { suffix } => quote! {
@@ -164,7 +171,13 @@ fn key_of(plan: &Plan, description: &Ident, runtime: &Runtime) -> TokenStream {
         } = part;
         let value = match part.assertion {
             Assertion::None => quote_spanned!(*span=> &#tokens),
-            Assertion::Stable => quote_spanned!(*span=> &(#tokens)), // `a + b`, `a as b`
+            // `a + b`, `a as b`; from its first token to its last
+            Assertion::Stable => {
+                let mut value = Group::new(Delimiter::Parenthesis, tokens.clone());
+                let last = tokens.clone().into_iter().last();
+                value.set_span(last.map_or(*span, |last| last.span()));
+                quote_spanned!(*span=> &#value)
+            }
         };
         quote!(#write(#at(&mut #key, #text), #value);)
     });
@@ -185,7 +198,7 @@ fn body(
     runtime: &Runtime,
 ) -> TokenStream {
     match output {
-        Output::Async { result } => {
+        Output::Async { result } | Output::Bare { value: result } => {
             let (hint, hint_of) = (local("hint"), runtime.private("hint", Span::call_site()));
             let returned = hint_at(result, &hint);
             let rebound = rebind(handler, key);

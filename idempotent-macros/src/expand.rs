@@ -3,13 +3,16 @@
 //! parse → bind → emit; where something is wrong, the function survives with
 //! the outward signature that success would have.
 
-use proc_macro2::TokenStream;
-use quote::quote;
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::TraitItemFn;
 
 use crate::args;
+use crate::diagnostics;
 use crate::emit;
 use crate::handler::Handler;
 use crate::mistakes::Errors;
+use crate::nesting;
 use crate::output;
 use crate::paths::Runtime;
 use crate::plan::plan;
@@ -19,13 +22,20 @@ pub(crate) fn expand(args: TokenStream, item: &TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let args = args::parse(args, &mut errors);
     let runtime = Runtime::new(args.runtime.as_ref());
+    if let Some(span) = nesting::too_deep(signature(item)) {
+        errors.push(diagnostics::too_deep(span));
+        return verbatim(item, errors);
+    }
     let mut handler: Handler = match syn::parse2(item.clone()) {
         Ok(handler) => handler,
         Err(error) => {
             errors.push(error);
-            return verbatim(item, errors);
+            return verbatim(&announced(item, &runtime), errors);
         }
     };
+    while let Some(second) = handler.take_second() {
+        errors.push(diagnostics::second_attribute(&second));
+    }
     let output = match output::rewrite(&mut handler.sig, &runtime) {
         Ok(output) => output,
         Err(error) => {
@@ -45,6 +55,24 @@ pub(crate) fn expand(args: TokenStream, item: &TokenStream) -> TokenStream {
             let error = error.into_compile_error();
             quote!(#function #error)
         }
+    }
+}
+
+/// All but the body.
+fn signature(item: &TokenStream) -> impl Iterator<Item = TokenTree> {
+    let is_body = |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
+    let tokens = item.clone().into_iter();
+    tokens.filter(move |token| !is_body(token))
+}
+
+/// A trait's method without a body, as its callers are to see it.
+fn announced(item: &TokenStream, runtime: &Runtime) -> TokenStream {
+    match syn::parse2::<TraitItemFn>(item.clone()) {
+        Ok(mut method) if method.default.is_none() => {
+            output::announce(&mut method.sig, runtime);
+            method.into_token_stream()
+        }
+        _ => item.clone(),
     }
 }
 

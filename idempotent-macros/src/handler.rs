@@ -26,6 +26,8 @@ pub(crate) struct Handler {
 pub(crate) struct Param {
     pub(crate) names: Vec<Ident>,
     pub(crate) ty: Box<Type>,
+    /// It is no pattern: the one name is the whole.
+    pub(crate) is_whole: bool,
     pub(crate) span: Span,
 }
 
@@ -36,7 +38,7 @@ impl Parse for Handler {
         let (item, span) = (input.fork(), input.span());
         let sig: Signature = input.parse().map_err(|error| {
             if is_function(&item) {
-                error
+                diagnostics::unread_signature(&error)
             } else {
                 diagnostics::not_a_function(span)
             }
@@ -61,6 +63,12 @@ impl Parse for Handler {
 }
 
 impl Handler {
+    /// Takes away a second `#[idempotent]`.
+    pub(crate) fn take_second(&mut self) -> Option<Attribute> {
+        let second = self.attrs.iter().position(is_ours)?;
+        Some(self.attrs.remove(second))
+    }
+
     /// Says whether a part of the key may start from the name.
     pub(crate) fn is_root(&self, name: &Ident) -> bool {
         name == "self" && self.receiver().is_some() || self.name(name).is_some()
@@ -156,6 +164,7 @@ fn param(input: &FnArg) -> Option<Param> {
     Some(Param {
         names,
         ty: typed.ty.clone(),
+        is_whole: matches!(&*typed.pat, Pat::Ident(pat) if pat.subpat.is_none()),
         span: typed.pat.span(),
     })
 }
@@ -218,6 +227,12 @@ pub(crate) fn mentions(tokens: impl ToTokens, word: &str) -> bool {
         TokenTree::Group(group) => mentions(group.stream(), word),
         _ => false,
     })
+}
+
+/// `#[idempotent]`, by whatever path.
+fn is_ours(attribute: &Attribute) -> bool {
+    let last = attribute.path().segments.last();
+    last.is_some_and(|last| last.ident == "idempotent")
 }
 
 fn is_function(input: ParseStream<'_>) -> bool {

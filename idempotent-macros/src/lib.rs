@@ -19,6 +19,7 @@ mod expand;
 mod handler;
 mod key;
 mod mistakes;
+mod nesting;
 mod output;
 mod paths;
 mod pieces;
@@ -49,8 +50,8 @@ pub fn idempotent(args: TokenStream, item: TokenStream) -> TokenStream {
 /// So is a random default, `#[serde(default = "Uuid::new_v4")]`, which gives a message without its id
 /// another one at every delivery.
 ///
-/// A field of the type `PhantomData` never counts, and a parameter that stands only there needs no
-/// bound.
+/// A field of the type `PhantomData` without a mark is left out, and a parameter that stands only
+/// there needs no bound.
 ///
 /// # Which fields count
 ///

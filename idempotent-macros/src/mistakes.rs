@@ -55,7 +55,7 @@ pub(crate) fn list<'n>(names: impl Iterator<Item = &'n str>) -> String {
 /// it begins, or one that a few letters tell from it.
 pub(crate) fn near<'n>(written: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let length = written.chars().count();
-    let allowed = length.div_ceil(4).min(3);
+    let allowed = length.div_ceil(4).min(3).min(length.saturating_sub(1));
     let away = |name: &str| {
         let is_begun = length > 1 && name.starts_with(written);
         if is_begun { 1 } else { distance(written, name) }

@@ -1,12 +1,12 @@
 //! The handler's return type: what the body returns, and what the caller sees.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{GenericArgument, PathArguments, ReturnType, Signature, Type, TypeParamBound};
 
 use crate::diagnostics;
-use crate::handler::{mentions, ungrouped};
+use crate::handler::{last_segment, mentions, ungrouped};
 use crate::paths::Runtime;
 
 /// How the handler's future comes about.
@@ -19,12 +19,15 @@ pub(crate) enum Output {
         /// The body's own type, with its lifetimes left to inference.
         body: TokenStream,
     },
+    /// `async fn … -> T`, which is a mistake.
+    Bare { value: Box<Type> },
 }
 
 impl Output {
     pub(crate) const fn result(&self) -> &Type {
         match self {
             Self::Async { result } | Self::Boxed { result, .. } => result,
+            Self::Bare { value } => value,
         }
     }
 }
@@ -44,6 +47,7 @@ pub(crate) fn rewrite(sig: &mut Signature, runtime: &Runtime) -> syn::Result<Out
     if !may_be_result(ty) {
         return Err(diagnostics::no_result(sig));
     }
+    check_value(ty)?;
     let result = ty.clone();
     **ty = Type::Verbatim(outcome(&result, runtime));
     Ok(Output::Async { result })
@@ -52,24 +56,72 @@ pub(crate) fn rewrite(sig: &mut Signature, runtime: &Runtime) -> syn::Result<Out
 /// Makes of a refused signature the one that its author meant, if it tells: for
 /// callers, beside the error.
 pub(crate) fn mend(sig: &mut Signature, runtime: &Runtime) -> Option<Output> {
-    let ReturnType::Type(_, ty) = &mut sig.output else {
-        return None;
-    };
-    let mut result = ty.clone();
-    let Type::Path(path) = &mut *result else {
-        return None;
-    };
-    let value = value_of_result(path)?;
-    if matches!(value, Type::ImplTrait(_)) {
-        *value = Type::Infer(syn::parse_quote!(_)); // of the body, to which it is not hidden
-    }
-    if mentions(&result, "impl") {
+    if let ReturnType::Type(_, ty) = &sig.output
+        && is_future(ty)
+    {
         return None;
     }
-    **ty = Type::Verbatim(outcome(ty, runtime));
+    let result = match &mut sig.output {
+        ReturnType::Type(_, ty) if may_be_result(ty) => {
+            let mut result = ty.clone();
+            if let Type::Path(path) = &mut *result
+                && let Some(value) = value_of_result(path)
+                && matches!(value, Type::ImplTrait(_))
+            {
+                *value = Type::Infer(syn::parse_quote!(_)); // of the body, to which it is not hidden
+            }
+            if mentions(&result, "impl") {
+                return None;
+            }
+            **ty = Type::Verbatim(outcome(ty, runtime));
+            Output::Async { result }
+        }
+        output => {
+            let value = match output {
+                ReturnType::Default => Box::new(syn::parse_quote!(())),
+                ReturnType::Type(_, ty) => ty.clone(),
+            };
+            let root = runtime.root(Span::call_site());
+            *output = syn::parse_quote! {
+                -> ::core::result::Result<#root::Outcome<#value>, #root::Error>
+            };
+            Output::Bare { value }
+        }
+    };
     sig.asyncness = Some(syn::Token![async](sig.fn_token.span));
     sig.constness = None;
-    Some(Output::Async { result })
+    Some(result)
+}
+
+/// What a function returns that is not `async` itself.
+fn is_future(ty: &Type) -> bool {
+    let is_boxed = last_segment(ty)
+        .is_some_and(|name| name == "Pin" || name == "Box" || name.to_string().ends_with("Future"));
+    is_boxed || matches!(ungrouped(ty), Type::ImplTrait(_))
+}
+
+/// Writes the outward return type of a function without a body.
+pub(crate) fn announce(sig: &mut Signature, runtime: &Runtime) {
+    if let ReturnType::Type(_, ty) = &mut sig.output
+        && !mentions(&ty, "Outcome")
+        && !is_future(ty)
+        && may_be_result(ty)
+    {
+        **ty = Type::Verbatim(outcome(ty, runtime));
+    }
+}
+
+/// Refuses what the attribute is about to write itself.
+fn check_value(result: &Type) -> syn::Result<()> {
+    let Type::Path(path) = ungrouped(result) else {
+        return Ok(());
+    };
+    match value_of_result(&mut path.clone()) {
+        Some(value) if last_segment(value).is_some_and(|name| name == "Outcome") => {
+            Err(diagnostics::outward_type(value))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Says whether a type may be an alias of `Result`: rustc knows of those that
@@ -86,7 +138,7 @@ fn may_be_result(ty: &Type) -> bool {
 }
 
 fn rewrite_boxed(sig: &mut Signature, runtime: &Runtime) -> syn::Result<Output> {
-    let not_async = diagnostics::not_async(sig);
+    let (not_async, no_result) = (diagnostics::not_async(sig), diagnostics::no_result(sig));
     let ReturnType::Type(_, ty) = &mut sig.output else {
         return Err(not_async);
     };
@@ -105,6 +157,10 @@ fn rewrite_boxed(sig: &mut Signature, runtime: &Runtime) -> syn::Result<Output> 
     else {
         return Err(not_async);
     };
+    if !may_be_result(output) {
+        return Err(no_result);
+    }
+    check_value(output)?;
     let result = Box::new(output.clone());
     *output = Type::Verbatim(outcome(&result, runtime));
     Ok(Output::Boxed {

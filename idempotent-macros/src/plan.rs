@@ -76,10 +76,12 @@ fn transaction(args: &Args, handler: &Handler, errors: &mut Errors) -> Option<Id
 /// The whole key, if every part is understood and bound, and one names a
 /// parameter.
 fn key(args: &Args, handler: &Handler, errors: &mut Errors) -> Option<Vec<BoundPath>> {
+    key::judge_names(&args.key, handler, errors);
     let bound = args.key.iter().map(|path| key::bind(path, handler, errors));
     let key: Vec<_> = bound.collect();
     let key: Option<_> = key.into_iter().collect();
     let key = key.filter(|_| args.is_read("key"))?;
+    key::judge_offset(&args.key, errors);
     if args
         .key
         .iter()

@@ -98,26 +98,26 @@ impl<DB: Store> Drop for Claimed<'_, '_, DB> {
 /// A parameter that may be the transaction.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` in place of the transaction would commit the key apart from the effect",
-    label = "not a transaction",
+    label = "not a transaction by `&mut`",
     note = "take `tx: &mut sqlx::Transaction<'_, DB>`: the caller commits it"
 )]
-pub trait HandlerTransaction<'c, DB: sqlx::Database> {
+pub trait HandlerTransaction<'a, 'c, DB: sqlx::Database> {
     /// The transaction itself.
-    fn lend(&mut self) -> &mut Transaction<'c, DB>;
+    fn lend(self) -> &'a mut Transaction<'c, DB>;
 }
 
 #[diagnostic::do_not_recommend]
-impl<'c, DB: sqlx::Database> HandlerTransaction<'c, DB> for Transaction<'c, DB> {
-    fn lend(&mut self) -> &mut Self {
+impl<'a, 'c, DB: sqlx::Database> HandlerTransaction<'a, 'c, DB> for &'a mut Transaction<'c, DB> {
+    fn lend(self) -> Self {
         self
     }
 }
 
 /// The one place that asks whether the parameter is a transaction.
-pub fn transaction_of<'a, 'c, T: HandlerTransaction<'c, DB>, DB: sqlx::Database>(
-    tx: &'a mut T,
+pub fn transaction_of<'a, 'c, T: HandlerTransaction<'a, 'c, DB>, DB: sqlx::Database>(
+    parameter: T,
 ) -> &'a mut Transaction<'c, DB> {
-    tx.lend()
+    parameter.lend()
 }
 
 /// Claims the key. `Err` holds what the handler returns at once: `Duplicate`,

@@ -29,20 +29,16 @@ pub enum Guard {
 }
 
 impl Handler {
-    /// A handler whose scope was written by hand.
-    ///
-    /// # Panics
-    ///
-    /// At compile time, on a scope or a table that the attribute would refuse.
+    /// A handler whose scope was written by hand. The attribute has looked at
+    /// both names, so that the compiler need not do it again for each handler.
     #[must_use]
-    pub const fn new(scope: &'static str, guard: Guard, table: &'static str) -> Self {
-        assert!(
-            is_scope(scope),
-            "the scope of an idempotent handler is 1 to 128 of `A-Za-z0-9_.:(),-`\nhelp: write `scope = \"…\"`"
-        );
+    pub const fn new(scope: &'static str, guard: Guard, table: Option<&'static str>) -> Self {
         Self {
             scope,
-            table: Table::literal(table),
+            table: match table {
+                Some(name) => Table::literal(name),
+                None => Table::literal("processed_messages"),
+            },
             guard,
             stray: OnceLock::new(),
         }
@@ -57,19 +53,14 @@ impl Handler {
     pub const fn with_default_scope(
         scope: &'static str,
         guard: Guard,
-        table: &'static str,
+        table: Option<&'static str>,
     ) -> Self {
         assert!(
             is_scope(scope),
             "the default scope of this idempotent handler, its path and key, is not 1 to 128 of \
              `A-Za-z0-9_.:(),-`\nhelp: write `scope = \"…\"`"
         );
-        Self {
-            scope,
-            table: Table::literal(table),
-            guard,
-            stray: OnceLock::new(),
-        }
+        Self::new(scope, guard, table)
     }
 
     /// Refuses a default scope that another handler may have too.
@@ -187,7 +178,7 @@ mod tests {
         static HANDLER: Handler = Handler::with_default_scope(
             concat!(module_path!(), "::free(id)"),
             Guard::Verify,
-            "seen",
+            Some("seen"),
         );
         located(&HANDLER, &|| {})
     }
@@ -199,7 +190,7 @@ mod tests {
             static HANDLER: Handler = Handler::with_default_scope(
                 concat!(module_path!(), "::associated(id)"),
                 Guard::Verify,
-                "seen",
+                Some("seen"),
             );
             located(&HANDLER, &|| {})
         }
@@ -233,7 +224,7 @@ mod tests {
             static HANDLER: Handler = Handler::with_default_scope(
                 concat!(module_path!(), "::free(id)"),
                 Guard::Verify,
-                "seen",
+                Some("seen"),
             );
             located(&HANDLER, &|| {})
         }

@@ -46,15 +46,8 @@ impl Table {
         ))))
     }
 
-    /// For names that the attribute has validated.
-    ///
-    /// # Panics
-    ///
-    /// At compile time, on any other name.
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn literal(name: &'static str) -> Self {
-        assert!(is_table_name(name), "not a table name");
+    /// Of a name that the attribute has validated.
+    pub(crate) const fn literal(name: &'static str) -> Self {
         Self {
             qualified: Cow::Borrowed(name),
         }

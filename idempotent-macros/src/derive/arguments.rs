@@ -136,6 +136,9 @@ impl Arguments {
                 Meta::NameValue(value) => {
                     errors.push(diagnostics::not_a_list(value.eq_token.span()));
                 }
+                Meta::List(list) if list.tokens.is_empty() => {
+                    errors.push(diagnostics::empty_list(list.path.span()));
+                }
                 Meta::List(list) => match list.parse_args_with(Punctuated::parse_terminated) {
                     Ok(written) => read.extend(written, place, errors),
                     Err(error) => errors.push(diagnostics::malformed(error.span())),

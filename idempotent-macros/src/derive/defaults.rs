@@ -2,10 +2,11 @@
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
-use syn::{Attribute, Expr, LitStr, Meta, Path, spanned::Spanned};
+use syn::{Attribute, Expr, ExprAssign, ExprLit, Lit, LitStr, Meta, Path, spanned::Spanned};
 
 use crate::key::makes_fresh_by_default;
-use crate::pieces::split;
+use crate::nesting;
+use crate::pieces::{Piece, split};
 
 /// Attributes of crates that read messages: `#[serde(default = "Uuid::new_v4")]`.
 const READERS: [&str; 3] = ["serde", "facet", "nserde"];
@@ -46,16 +47,14 @@ impl FreshDefault {
             .iter()
             .filter(|attribute| absent == Absent::Default && is_one_of(attribute, &MAKERS))
             .filter_map(|attribute| match &attribute.meta {
-                Meta::List(list) => Some(list.tokens.clone()),
+                Meta::List(list) => syn::parse2(list.tokens.clone()).ok(),
                 Meta::Path(_) | Meta::NameValue(_) => None,
             });
-        read.chain(made).find_map(Self::called)
-    }
-
-    fn called(value: TokenStream) -> Option<Self> {
-        let mut search = Search { found: None };
-        search.visit_expr(&syn::parse2(value).ok()?);
-        search.found
+        read.chain(made).find_map(|value: Expr| {
+            let mut search = Search { found: None };
+            search.visit_expr(&value);
+            search.found
+        })
     }
 }
 
@@ -63,26 +62,53 @@ fn is_one_of(attribute: &Attribute, names: &[&str]) -> bool {
     names.iter().any(|name| attribute.path().is_ident(name))
 }
 
-/// Each `default` in `#[serde(…)]`, with what stands after its `=`.
-fn defaults(attribute: &Attribute) -> Vec<Option<TokenStream>> {
+/// Each `default` in `#[serde(…)]`, with what stands after its `=`: a path or an
+/// expression, in a string where its crate wants one.
+fn defaults(attribute: &Attribute) -> Vec<Option<Expr>> {
     let tokens = match &attribute.meta {
         Meta::List(list) if is_one_of(attribute, &READERS) => list.tokens.clone(),
         _ => return Vec::new(),
     };
-    split(tokens)
-        .into_iter()
-        .filter_map(|piece| {
-            let mut tokens = piece.tokens.into_iter();
-            let is_default = |token: TokenTree| token.to_string() == "default";
-            tokens.next().is_some_and(is_default).then(|| {
-                tokens.next()?; // `=`
-                Some(tokens.collect())
+    let is_code_quoted = !attribute.path().is_ident("facet");
+    let default = |piece: Piece| {
+        let mut tokens = piece.tokens.into_iter();
+        let is_default = |token: TokenTree| token.to_string() == "default";
+        tokens.next().is_some_and(is_default).then(|| {
+            tokens.next()?; // `=`
+            let value = syn::parse2(tokens.collect()).ok()?;
+            Some(if is_code_quoted {
+                unquoted(value)
+            } else {
+                value
             })
         })
-        .collect()
+    };
+    split(tokens).into_iter().filter_map(default).collect()
 }
 
-/// For the first path to what makes a fresh value, also in a string.
+/// The code in a string, unless it nests too deeply to be any.
+fn unquoted(value: Expr) -> Expr {
+    let Some(literal) = code(&value).filter(|literal| literal.value().len() < 1024) else {
+        return value;
+    };
+    let is_deep = |tokens: TokenStream| nesting::too_deep(tokens).is_some();
+    if literal.value().parse().is_ok_and(is_deep) {
+        return value;
+    }
+    literal.parse().unwrap_or(value)
+}
+
+fn code(value: &Expr) -> Option<&LitStr> {
+    match value {
+        Expr::Lit(ExprLit {
+            lit: Lit::Str(literal),
+            ..
+        }) => Some(literal),
+        _ => None,
+    }
+}
+
+/// For the first path to what makes a fresh value.
 struct Search {
     found: Option<FreshDefault>,
 }
@@ -98,9 +124,14 @@ impl Visit<'_> for Search {
         visit::visit_path(self, path);
     }
 
-    fn visit_lit_str(&mut self, literal: &LitStr) {
-        if let Ok(expr) = literal.parse::<Expr>() {
-            self.visit_expr(&expr);
+    /// `_code = "…"` and `Default(value = "…")` hold code, other strings do not.
+    fn visit_expr_assign(&mut self, assigned: &ExprAssign) {
+        let is_code = matches!(&*assigned.left, Expr::Path(name)
+            if ["_code", "value"].iter().any(|known| name.path.is_ident(known)));
+        if is_code {
+            self.visit_expr(&unquoted((*assigned.right).clone()));
+        } else {
+            self.visit_expr(&assigned.right);
         }
     }
 }

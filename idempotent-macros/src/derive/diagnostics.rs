@@ -5,6 +5,7 @@ use syn::Error;
 
 use super::defaults::FreshDefault;
 use super::keyword::Place;
+pub(super) use crate::diagnostics::too_deep;
 use crate::diagnostics::{incomplete_offset, unstable};
 use crate::key::{Instability, Tail};
 use crate::mistakes::{list, message, near};
@@ -61,7 +62,7 @@ pub(super) fn offset_field(tail: &Tail) -> Error {
     message(
         tail.span,
         incomplete_offset(&tail.name),
-        "add a field `partition`; if the key has it beside this type, write `#[key(stable)]`",
+        "let the partition count, too; if the key has it beside this type, write `#[key(stable)]`",
     )
 }
 
@@ -109,11 +110,19 @@ pub(super) fn not_a_list(span: Span) -> Error {
     )
 }
 
+pub(super) fn empty_list(span: Span) -> Error {
+    message(
+        span,
+        "`#[key()]` says nothing",
+        "write `#[key]` on a field that counts, or remove it",
+    )
+}
+
 pub(super) fn malformed(span: Span) -> Error {
     message(
         span,
         "expected an argument, such as `stable`, or `name = \"...\"`",
-        "separate arguments with commas",
+        "write names, each with its value if it has one, and commas between them",
     )
 }
 

@@ -119,13 +119,11 @@ impl<'a> Target<'a> {
         let runtime = &self.runtime;
         let (ident, name) = (variant.ident, &variant.name.text);
         let pattern = ref_pattern(&variant.fields);
-        let (parameter, pushes) = if variant.fields.counted.is_empty() {
-            (quote!(_), TokenStream::new())
+        let pushes = self.pushes(&variant.fields, writer);
+        let parameter = if variant.fields.counted.is_empty() {
+            quote!(_)
         } else {
-            (
-                writer.to_token_stream(),
-                self.pushes(&variant.fields, writer),
-            )
+            writer.to_token_stream()
         };
         quote! {
             Self::#ident #pattern => {
@@ -148,7 +146,13 @@ impl<'a> Target<'a> {
             let path = quote_spanned!(span=> #runtime::__private::#function);
             quote!(#path(#writer, #value);)
         };
-        fields.counted.iter().enumerate().map(push).collect()
+        let markers = fields.markers.iter().enumerate().map(|(index, field)| {
+            let mut marker = marker(index);
+            marker.set_span(marker.span().located_at(field.span()));
+            quote!(let _: &::core::marker::PhantomData<_> = #marker;)
+        });
+        let pushes = fields.counted.iter().enumerate().map(push);
+        markers.chain(pushes).collect()
     }
 
     /// What the fields' types must be for `of`. Types without parameters are checked where they
@@ -205,12 +209,20 @@ fn ref_pattern(fields: &CountedFields<'_>) -> TokenStream {
 
 /// Braces fit every kind of struct and variant.
 fn bindings(fields: &CountedFields<'_>, mode: &TokenStream) -> TokenStream {
-    let members = fields.counted.iter().map(|field| &field.member);
-    let locals = (0..fields.counted.len()).map(|index| local(index, Span::mixed_site()));
-    let rest = fields.partial.then(|| quote!(..));
+    let CountedFields {
+        counted, markers, ..
+    } = fields;
+    let members = counted.iter().chain(markers).map(|field| &field.member);
+    let locals = (0..counted.len()).map(|index| local(index, Span::mixed_site()));
+    let locals = locals.chain((0..markers.len()).map(marker));
+    let rest = (fields.partial && markers.is_empty()).then(|| quote!(..));
     quote!({ #(#members: #mode #locals,)* #rest })
 }
 
 fn local(index: usize, span: Span) -> Ident {
     format_ident!("field_{index}", span = span)
+}
+
+fn marker(index: usize) -> Ident {
+    format_ident!("marker_{index}", span = Span::mixed_site())
 }

@@ -7,6 +7,7 @@ use super::{
     arguments::{FieldArguments, VariantName},
     diagnostics,
 };
+use crate::handler::{last_segment, ungrouped};
 use crate::key::{Assertion, Presence};
 use crate::mistakes::Errors;
 
@@ -32,11 +33,11 @@ impl<'a> Shape<'a> {
                 let fields = CountedFields::parse(&data.fields, errors);
                 let count = fields.counted.len();
                 match transparent {
-                    Some(span) if count != 1 => {
+                    Some(span) if count > 1 => {
                         let name = ident.to_string();
                         errors.push(diagnostics::transparent_fields(span, &name, count));
                     }
-                    None if count == 0 => {
+                    _ if count == 0 => {
                         errors.push(diagnostics::no_fields(ident.span(), &ident.to_string()));
                     }
                     _ => return Some(Self::Struct(fields)),
@@ -107,6 +108,8 @@ fn report_same_texts(variants: &[Variant<'_>], errors: &mut Errors) {
 /// The fields marked by a bare `#[key]`, or else all.
 pub(super) struct CountedFields<'a> {
     pub(super) counted: Vec<Field<'a>>,
+    /// What is left out for its type, `PhantomData`, which is to be std's.
+    pub(super) markers: Vec<Field<'a>>,
     /// Others do not count.
     pub(super) partial: bool,
     /// There is a bare `#[key]`.
@@ -126,16 +129,14 @@ impl<'a> CountedFields<'a> {
             })
             .collect();
         let marked = all.iter().any(|field| field.arguments.marked);
-        let (counted, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|field| {
-            if marked {
-                field.counts()
-            } else {
-                !field.is_marker_type()
-            }
-        });
+        let (counted, others): (Vec<_>, Vec<_>) = all
+            .into_iter()
+            .partition(|field| field.counts() || !marked && !field.seems_a_marker());
+        let markers = others.into_iter().filter(|_| !marked).collect();
         Self {
+            partial: counted.len() < fields.len(),
             counted,
-            partial: !others.is_empty(),
+            markers,
             marked,
         }
     }
@@ -160,9 +161,8 @@ impl Field<'_> {
     }
 
     /// `PhantomData` holds nothing that could count.
-    fn is_marker_type(&self) -> bool {
-        matches!(self.ty, Type::Path(ty)
-            if ty.path.segments.last().is_some_and(|last| last.ident == "PhantomData"))
+    fn seems_a_marker(&self) -> bool {
+        last_segment(self.ty).is_some_and(|name| name == "PhantomData")
     }
 
     /// Its name, if it has one.
@@ -175,7 +175,7 @@ impl Field<'_> {
 
     /// The token to blame for the type: rustc cannot join spans, and a path begins with a crate.
     pub(super) fn span(&self) -> Span {
-        match self.ty {
+        match ungrouped(self.ty) {
             Type::Path(ty) => ty
                 .path
                 .segments

@@ -15,9 +15,13 @@ use syn::DeriveInput;
 
 use self::{arguments::TypeArguments, emit::Target, input::Shape};
 use crate::mistakes::Errors;
+use crate::nesting;
 
 /// Implements `KeyText` and `KeyPart` for `item`, or reports every mistake in it.
 pub(crate) fn expand(item: TokenStream) -> TokenStream {
+    if let Some(span) = nesting::too_deep(item.clone()) {
+        return diagnostics::too_deep(span).into_compile_error();
+    }
     let input: DeriveInput = match syn::parse2(item) {
         Ok(input) => input,
         Err(error) => return error.into_compile_error(),

@@ -18,8 +18,6 @@ pub(super) fn check(shape: &Shape<'_>, attributes: &[Attribute], errors: &mut Er
             check_default(field, absent, errors);
             check_name(field, fields, errors);
         }
-    }
-    if let Shape::Struct(fields) = shape {
         check_offset(fields, errors);
     }
 }

@@ -1,11 +1,11 @@
 //! About the arguments.
 
-use proc_macro2::Span;
+use proc_macro2::{Span, TokenStream};
 use syn::{Error, Ident, LitStr};
 
 use crate::args::EXAMPLES;
-use crate::mistakes::{list, message, near};
-use crate::value::Value;
+use crate::key::spelled;
+use crate::mistakes::{list, message, near, spanned};
 
 pub(crate) fn argument_name(span: Span) -> Error {
     message(
@@ -23,23 +23,26 @@ pub(crate) fn second_string(span: Span) -> Error {
     )
 }
 
-/// `before` are the names of the arguments before it.
-pub(crate) fn unknown_argument(name: &Ident, value: &Value, before: &[String]) -> Error {
+pub(crate) fn unknown_argument(name: &Ident) -> Error {
     let text = name.to_string();
-    let help = match near(&text, EXAMPLES.iter().map(|(known, _)| *known)) {
-        Some(known) => format!("did you mean `{known}`?"),
-        None if matches!(value, Value::Nothing) && before.is_empty() => {
-            format!("write `key({text})`")
-        }
-        None => format!(
-            "the arguments are {}",
-            list(EXAMPLES.iter().map(|(known, _)| *known))
-        ),
-    };
+    let known = EXAMPLES.iter().map(|(known, _)| *known);
+    let help = near(&text, known.clone()).map_or_else(
+        || format!("the arguments are {}", list(known)),
+        |known| format!("did you mean `{known}`?"),
+    );
     message(
         name.span(),
         format!("unknown argument `{text}` of `#[idempotent]`"),
         help,
+    )
+}
+
+pub(crate) fn bare_key(first: &TokenStream, parts: &[TokenStream]) -> Error {
+    let parts: Vec<String> = parts.iter().map(spelled).collect();
+    spanned(
+        first,
+        format!("`{}` stands outside the key", parts.join(", ")),
+        format!("write `key({})`", parts.join(", ")),
     )
 }
 

@@ -1,7 +1,7 @@
 //! About the handler.
 
 use proc_macro2::Span;
-use syn::{Error, Ident, Signature, Type};
+use syn::{Attribute, Error, Ident, Signature, Type};
 
 use crate::mistakes::{message, spanned};
 
@@ -25,7 +25,7 @@ pub(crate) fn not_async(sig: &Signature) -> Error {
     message(
         sig.fn_token.span,
         format!("`{}` is not `async`", sig.ident),
-        "write `async fn`",
+        "write `async fn`, and return the `Result` itself",
     )
 }
 
@@ -34,6 +34,38 @@ pub(crate) fn no_result(sig: &Signature) -> Error {
         sig.ident.span(),
         format!("`{}` does not return a `Result`", sig.ident),
         "write `-> Result<(), E>` with an `E` that is `From<idempotent_runtime::Error>`",
+    )
+}
+
+pub(crate) fn outward_type(value: &Type) -> Error {
+    spanned(
+        value,
+        "the handler returns what is inside the `Outcome`, which is the attribute's to add",
+        "write `Result<T, E>`: the caller sees `Result<Outcome<T>, E>`",
+    )
+}
+
+pub(crate) fn unread_signature(error: &Error) -> Error {
+    message(
+        error.span(),
+        format!("the signature of the handler cannot be read: {error}"),
+        "complete it: the key needs its parameters",
+    )
+}
+
+pub(crate) fn too_deep(span: Span) -> Error {
+    message(
+        span,
+        "this item is nested too deeply to be read",
+        "give its longest type a name",
+    )
+}
+
+pub(crate) fn second_attribute(attribute: &Attribute) -> Error {
+    spanned(
+        attribute.path(),
+        "`#[idempotent]` stands twice on this handler",
+        "keep one of the two",
     )
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn quoted_part(quoted: &LitStr) -> Error {
 pub(crate) fn constant(part: impl ToTokens, text: &str) -> Error {
     spanned(
         part,
-        format!("`{text}` in the key is the same for every message"),
+        format!("`{text}` in the key names no parameter, so that it cannot tell messages apart"),
         "name a field of the message, for instance `event.id`",
     )
 }
@@ -54,7 +54,7 @@ pub(crate) fn not_a_path(part: impl ToTokens, text: &str) -> Error {
         part,
         format!("`{text}` in the key is not a path from a parameter"),
         "write a field, method call or literal index, for instance `event.id`; \
-         assert any other expression with `stable(...)`",
+         any other expression stands in `stable(...)`, with a `scope` beside `key`",
     )
 }
 
@@ -66,12 +66,11 @@ pub(crate) fn long_part(span: Span) -> Error {
     )
 }
 
-pub(crate) fn tuple_part(tuple: &ExprTuple, text: &str) -> Error {
-    let parts = text.trim_start_matches('(').trim_end_matches(')');
+pub(crate) fn tuple_part(tuple: &ExprTuple, text: &str, parts: &[String]) -> Error {
     spanned(
         tuple,
         format!("`{text}` in the key is a tuple, not a path"),
-        format!("write the parts side by side, `{parts}`"),
+        format!("write the parts side by side, `{}`", parts.join(", ")),
     )
 }
 
@@ -89,13 +88,18 @@ pub(crate) fn unasserted_call(call: impl ToTokens, text: &str) -> Error {
 }
 
 pub(crate) fn formatted_part(call: impl ToTokens, text: &str, values: &[String]) -> Error {
-    spanned(
-        call,
-        format!("`{text}` in the key joins parts, so that different messages may share a text"),
+    let help = if values.is_empty() {
+        "name a field of the message, for instance `event.id`".to_owned()
+    } else {
         format!(
             "write the values as parts of their own, for instance `key({})`",
             values.join(", ")
-        ),
+        )
+    };
+    spanned(
+        call,
+        format!("`{text}` in the key joins parts, so that different messages may share a text"),
+        help,
     )
 }
 
@@ -123,13 +127,15 @@ pub(crate) fn fresh_value(span: Span, text: &str) -> Error {
     )
 }
 
-pub(crate) fn unstable_name(tail: &Tail, instability: Instability, text: &str) -> Error {
+/// `written` is the part with its wrappers.
+pub(crate) fn unstable_name(tail: &Tail, instability: Instability, written: &str) -> Error {
     message(
         tail.span,
         unstable(&tail.name, instability),
         format!(
             "name the id that the message was given by its producer, for instance `event.id`; \
-             if the producer sets `{text}` once, write `stable({text})`"
+             if the producer sets `{name}` once, write `stable({written})`",
+            name = tail.name
         ),
     )
 }
@@ -156,14 +162,45 @@ pub(crate) fn incomplete_offset(text: &str) -> String {
     )
 }
 
-pub(crate) fn offset_alone(tail: &Tail, text: &str) -> Error {
-    let path = text.strip_suffix(&tail.name).unwrap_or("msg.");
+pub(crate) fn offset_alone(tail: &Tail, text: &str, written: &str) -> Error {
+    let partition = text
+        .strip_suffix(&tail.name)
+        .map_or_else(String::new, |path| {
+            format!(", for instance `{path}partition`")
+        });
     message(
         tail.span,
         incomplete_offset(text),
+        format!("add the partition{partition}; if there is only one, write `stable({written})`"),
+    )
+}
+
+pub(crate) fn absent_default(span: Span, text: &str, option: &str) -> Error {
+    message(
+        span,
         format!(
-            "add the partition, for instance `{path}partition`; if there is only one, write `stable({text})`"
+            "`{text}` in the key gives all messages without it one key, and all but the first would be skipped"
         ),
+        format!(
+            "write `required({option})`, so that such a message is an error, or `nullable({option})` \
+             if they are one message"
+        ),
+    )
+}
+
+pub(crate) fn unknown_wrapper(name: &Ident, known: &str) -> Error {
+    message(
+        name.span(),
+        format!("unknown wrapper `{name}` in the key"),
+        format!("did you mean `{known}`?"),
+    )
+}
+
+pub(crate) fn keyword_in_path(keyword: &Ident) -> Error {
+    message(
+        keyword.span(),
+        format!("`{keyword}` in the key is a keyword"),
+        format!("write `r#{keyword}`"),
     )
 }
 

@@ -7,8 +7,7 @@ use syn::{Ident, LitStr, Macro};
 /// unless it is given as `name = …`.
 pub(super) fn captures(call: &Macro) -> Vec<String> {
     let mut tokens = call.tokens.clone().into_iter();
-    let is_format = call.path.is_ident("format") || call.path.is_ident("format_args");
-    let Some(TokenTree::Literal(format)) = tokens.next().filter(|_| is_format) else {
+    let Some(TokenTree::Literal(format)) = tokens.next().filter(|_| is_format(call)) else {
         return Vec::new();
     };
     let Ok(text) = syn::parse2::<LitStr>(TokenTree::from(format).into()) else {
@@ -19,6 +18,12 @@ pub(super) fn captures(call: &Macro) -> Vec<String> {
     let mut names = names(&text.value());
     names.retain(|name| !is_given(name));
     names
+}
+
+/// `format!` and `format_args!`, by whatever path.
+pub(super) fn is_format(call: &Macro) -> bool {
+    let last = call.path.segments.last();
+    last.is_some_and(|last| last.ident == "format" || last.ident == "format_args")
 }
 
 fn names(format: &str) -> Vec<String> {

@@ -3,18 +3,31 @@
 use syn::ext::IdentExt;
 use syn::{Ident, Path};
 
-const FRESH: [&str; 23] = [
+use super::Instability;
+
+const FRESH: [&str; 38] = [
+    "cuid",
+    "cuid2",
     "elapsed",
+    "fetch_add",
+    "fill_bytes",
+    "fresh_id",
     "gen",
     "gen_bool",
     "gen_range",
     "gen_ratio",
     "generate",
+    "generate_id",
     "nanoid",
+    "new_id",
     "new_v1",
     "new_v4",
     "new_v6",
+    "new_uuid",
     "new_v7",
+    "next_id",
+    "next_u32",
+    "next_u64",
     "now",
     "now_local",
     "now_utc",
@@ -23,45 +36,48 @@ const FRESH: [&str; 23] = [
     "now_v7",
     "random",
     "random_bool",
+    "random_id",
     "random_iter",
     "random_range",
     "sample",
+    "thread_rng",
     "today",
+    "unix_now",
+    "utc_now",
 ];
 
-/// Words in the names of functions that take nothing and make an id.
-const FRESH_WORDS: [&str; 7] = [
-    "fresh",
-    "gen",
-    "generate",
-    "generated",
-    "now",
-    "rand",
-    "random",
-];
+/// Crates that make nothing else.
+const FRESH_CRATES: [&str; 5] = ["fastrand", "getrandom", "nanoid", "rand", "rand_core"];
+
+/// Types whose `new` makes another id every time.
+const FRESH_TYPES: [&str; 4] = ["Ksuid", "ObjectId", "Ulid", "Xid"];
 
 pub(super) fn is_fresh(name: &Ident) -> bool {
     FRESH.contains(&name.unraw().to_string().as_str())
 }
 
-/// `Uuid::new_v4`, `Ulid::new`
+/// `Uuid::new_v4`, `Ulid::new`, `fastrand::u64`
 pub(super) fn is_fresh_path(path: &Path) -> bool {
+    let is_one_of = |name: &Ident, names: &[&str]| names.iter().any(|known| name == known);
     let mut names = path.segments.iter().rev().map(|segment| &segment.ident);
-    match (names.next(), names.next()) {
-        (Some(name), Some(ty)) => is_fresh(name) || ty == "Ulid" && name == "new",
+    let is_fresh_name = match (names.next(), names.next()) {
+        (Some(name), Some(ty)) => is_fresh(name) || name == "new" && is_one_of(ty, &FRESH_TYPES),
         (Some(name), None) => is_fresh(name),
         (None, _) => false,
-    }
+    };
+    let is_of_crate = path.segments.len() > 1
+        && path
+            .segments
+            .first()
+            .is_some_and(|first| is_one_of(&first.ident, &FRESH_CRATES));
+    is_fresh_name || is_of_crate
 }
 
-/// The function that a default calls, if it makes a fresh value: also one of the
-/// user's own, as `random_id` and `new_order_id`.
+/// The function that a default calls, if it makes a fresh value by its name.
 pub(crate) fn makes_fresh_by_default(path: &Path) -> bool {
-    let Some(last) = path.segments.last() else {
-        return false;
-    };
-    let name = last.ident.unraw().to_string();
-    is_fresh_path(path)
-        || name.starts_with("new_")
-        || name.split('_').any(|word| FRESH_WORDS.contains(&word))
+    let name = path
+        .segments
+        .last()
+        .map(|last| last.ident.unraw().to_string());
+    is_fresh_path(path) || name.is_some_and(|name| Instability::of(&name).is_some())
 }

@@ -8,6 +8,7 @@ mod asserted;
 mod bind;
 mod captures;
 mod fresh;
+mod judge;
 mod parse;
 mod path;
 mod spell;
@@ -19,7 +20,9 @@ use syn::Ident;
 
 pub(crate) use bind::bind;
 pub(crate) use fresh::makes_fresh_by_default;
+pub(crate) use judge::{judge_names, judge_offset};
 pub(crate) use parse::{parse_literal, parse_tokens};
+pub(crate) use spell::spelled;
 pub(crate) use tail::Tail;
 #[cfg(test)]
 pub(crate) use unstable::unstable_names;
@@ -38,8 +41,8 @@ pub(crate) struct KeyPath {
     pub(crate) written: String,
     pub(crate) presence: Presence,
     pub(crate) assertion: Assertion,
-    /// The segment whose name tells what the part stands for, unless it is asserted.
-    pub(crate) tail: Option<Tail>,
+    /// The names that tell what the part stands for, unless it is asserted.
+    pub(crate) tails: Vec<Tail>,
     /// A default scope names parameters and fields, no other expression.
     pub(crate) is_plain: bool,
     pub(crate) span: Span,

@@ -3,13 +3,12 @@
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::spanned::Spanned;
-use syn::{Expr, ExprCall, LitStr, Member, UnOp};
+use syn::{Expr, ExprCall, Ident, LitStr, Member, UnOp};
 
 use super::spell::spelled;
-use super::unstable::{is_offset, names_partition};
-use super::{Assertion, Found, Instability, KeyPath, Presence, Tail, asserted, path};
+use super::{Assertion, Found, KeyPath, Place, Presence, Tail, asserted, path};
 use crate::diagnostics;
-use crate::mistakes::Errors;
+use crate::mistakes::{Errors, near};
 use crate::paths::mixed;
 use crate::pieces::{Piece, split};
 
@@ -37,9 +36,7 @@ pub(crate) fn parse_literal(literal: &LitStr, errors: &mut Errors) -> Vec<KeyPat
 /// reported.
 pub(crate) fn parse_tokens(tokens: TokenStream, end: Span, errors: &mut Errors) -> Vec<KeyPath> {
     let mut paths: Vec<KeyPath> = Vec::new();
-    let pieces = split(tokens);
-    let count = pieces.len();
-    for Piece { tokens, comma } in pieces {
+    for Piece { tokens, comma } in split(tokens) {
         if tokens.is_empty() {
             errors.push(diagnostics::empty_part(comma.unwrap_or(end)));
             continue;
@@ -52,31 +49,14 @@ pub(crate) fn parse_tokens(tokens: TokenStream, end: Span, errors: &mut Errors) 
             Err(error) => errors.push(error),
         }
     }
-    if paths.len() == count {
-        check_offset(&paths, errors);
-    }
     paths
-}
-
-/// An offset is a place in one partition.
-fn check_offset(paths: &[KeyPath], errors: &mut Errors) {
-    let offset = paths.iter().find_map(|path| {
-        let tail = path.tail.as_ref()?;
-        is_offset(&tail.name).then_some((path, tail))
-    });
-    if let Some((path, tail)) = offset
-        && !paths.iter().any(|path| names_partition(&path.text))
-    {
-        errors.push(diagnostics::offset_alone(tail, &path.text));
-    }
 }
 
 fn parse_part(tokens: &TokenStream) -> syn::Result<KeyPath> {
     if let Some(span) = token_after(MOST_TOKENS, tokens) {
         return Err(diagnostics::long_part(span));
     }
-    let expr: Expr = syn::parse2(tokens.clone())
-        .map_err(|_| diagnostics::not_a_path(tokens, &spelled(tokens)))?;
+    let expr: Expr = syn::parse2(tokens.clone()).map_err(|_| unparsed(tokens))?;
     let (mut presence, mut assertion) = (Presence::Always, Assertion::None);
     let mut inner = &expr;
     while let Some((wrapper, argument)) = wrapper(inner)? {
@@ -90,15 +70,10 @@ fn parse_part(tokens: &TokenStream) -> syn::Result<KeyPath> {
     }
     let named = &*spelled(inner);
     let text = named.trim_start_matches(['&', '*']);
-    let (Found { roots, is_plain }, tail) = match assertion {
-        Assertion::Stable => (asserted::search(inner)?, None),
-        Assertion::None => (path::walk(referent(inner))?, Tail::of(inner)),
+    let (Found { roots, is_plain }, tails) = match assertion {
+        Assertion::Stable => (asserted::search(inner)?, Vec::new()),
+        Assertion::None => (path::walk(referent(inner))?, Tail::all(inner)),
     };
-    if let Some(tail) = &tail
-        && let Some(instability) = Instability::of(&tail.name)
-    {
-        return Err(diagnostics::unstable_name(tail, instability, text));
-    }
     Ok(KeyPath {
         tokens: inner.to_token_stream(),
         roots,
@@ -106,13 +81,28 @@ fn parse_part(tokens: &TokenStream) -> syn::Result<KeyPath> {
         written: spelled(tokens),
         presence,
         assertion,
-        tail,
+        tails,
         is_plain,
         span: match assertion {
-            Assertion::Stable => expr.span(),
+            Assertion::Stable => inner.span(),
             Assertion::None => last_span(inner),
         },
     })
+}
+
+/// What is no expression; `msg.type` for one.
+fn unparsed(tokens: &TokenStream) -> syn::Error {
+    let mut place = Place::default();
+    for token in tokens.clone() {
+        if let TokenTree::Ident(name) = &token
+            && !place.may_be_variable()
+            && syn::parse2::<Ident>(token.to_token_stream()).is_err()
+        {
+            return diagnostics::keyword_in_path(name);
+        }
+        place.pass(&token);
+    }
+    diagnostics::not_a_path(tokens, &spelled(tokens))
 }
 
 /// `msg.id` of `&msg.id` and `*msg.id`, which have the same text.
@@ -124,6 +114,8 @@ fn referent(expr: &Expr) -> &Expr {
         expr => expr,
     }
 }
+
+const WRAPPERS: [&str; 3] = ["stable", "required", "nullable"];
 
 enum Wrapper {
     Stable,
@@ -148,7 +140,12 @@ fn wrapper(expr: &Expr) -> syn::Result<Option<(Wrapper, &Expr)>> {
         "stable" => Wrapper::Stable,
         "required" => Wrapper::Required,
         "nullable" => Wrapper::Nullable,
-        _ => return Ok(None),
+        text => {
+            return match near(text, WRAPPERS.into_iter()) {
+                Some(known) => Err(diagnostics::unknown_wrapper(name, known)),
+                None => Ok(None),
+            };
+        }
     };
     match args.first() {
         Some(argument) if args.len() == 1 => Ok(Some((wrapper, argument))),

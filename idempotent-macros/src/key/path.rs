@@ -1,11 +1,11 @@
 //! Fields, method calls and literal indexes, down to a name.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{TokenStream, TokenTree};
 use syn::{Error, Expr, ExprMacro, Lit, UnOp};
 
 use super::Found;
 use super::asserted::leaving;
-use super::captures::captures;
+use super::captures::{captures, is_format};
 use super::fresh::{is_fresh, is_fresh_path};
 use super::spell::spelled;
 use crate::diagnostics;
@@ -51,6 +51,11 @@ impl Found {
                     let text = spelled(expr);
                     return Err(diagnostics::fresh_value(call.method.span(), &text));
                 }
+                if ABSENT.contains(&&*call.method.to_string()) {
+                    let option = spelled(&call.receiver);
+                    let span = call.method.span();
+                    return Err(diagnostics::absent_default(span, &spelled(expr), &option));
+                }
                 for argument in call.args.iter().filter(|argument| !is_literal(argument)) {
                     self.path(argument)?;
                 }
@@ -60,6 +65,9 @@ impl Found {
         }
     }
 }
+
+/// Methods that put a value in the place of none.
+const ABSENT: [&str; 3] = ["map_or", "unwrap_or", "unwrap_or_default"];
 
 /// `7`, `-7`
 fn is_literal(expr: &Expr) -> bool {
@@ -83,7 +91,7 @@ fn refused(expr: &Expr) -> Error {
                 _ => diagnostics::constant(expr, &text),
             };
         }
-        Expr::Macro(call) if call.mac.path.is_ident("format") => {
+        Expr::Macro(call) if is_format(&call.mac) => {
             return diagnostics::formatted_part(expr, &text, &values(call));
         }
         Expr::Call(call) => match &*call.func {
@@ -91,7 +99,11 @@ fn refused(expr: &Expr) -> Error {
             _ => None,
         },
         Expr::Macro(call) => Some(&call.mac.path),
-        Expr::Tuple(tuple) => return diagnostics::tuple_part(tuple, &text),
+        Expr::Tuple(tuple) if !tuple.elems.is_empty() => {
+            let parts: Vec<String> = tuple.elems.iter().map(spelled).collect();
+            return diagnostics::tuple_part(tuple, &text, &parts);
+        }
+        Expr::Tuple(_) => return diagnostics::constant(expr, &text),
         expr if is_literal(expr) => return diagnostics::constant(expr, &text),
         _ => return diagnostics::not_a_path(expr, &text),
     };
@@ -107,6 +119,12 @@ fn refused(expr: &Expr) -> Error {
 /// What a `format!` puts together.
 fn values(call: &ExprMacro) -> Vec<String> {
     let arguments = split(call.mac.tokens.clone()).into_iter().skip(1);
-    let given = arguments.map(|piece| spelled(piece.tokens.into_iter().collect::<TokenStream>()));
+    let given = arguments.filter_map(|piece| {
+        let mut tokens = piece.tokens;
+        if matches!(tokens.get(1), Some(TokenTree::Punct(punct)) if punct.as_char() == '=') {
+            tokens.drain(..2); // `name = value`
+        }
+        (!tokens.is_empty()).then(|| spelled(tokens.into_iter().collect::<TokenStream>()))
+    });
     captures(&call.mac).into_iter().chain(given).collect()
 }

@@ -4,7 +4,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens;
 
 /// Tokens as a person writes them in a key: `msg.id`, `f(a, b)`.
-pub(super) fn spelled(tokens: impl ToTokens) -> String {
+pub(crate) fn spelled(tokens: impl ToTokens) -> String {
     let mut text = String::new();
     spell(tokens.into_token_stream(), &mut text);
     text

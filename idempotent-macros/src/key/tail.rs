@@ -1,4 +1,5 @@
-//! The last segment of a part, by whose name it is judged.
+//! The names by which a part is judged: its last segment's, and those of what
+//! its calls are given.
 
 use proc_macro2::Span;
 use syn::ext::IdentExt;
@@ -9,42 +10,50 @@ use syn::{Expr, ExprMethodCall, Ident, Lit, Member};
 pub(crate) struct Tail {
     pub(crate) name: String,
     pub(crate) span: Span,
+    /// It is a parameter, and nothing of it.
+    pub(crate) is_root: bool,
 }
 
-/// Methods that give the same value in another form: `msg.ts.to_string()` is
-/// still a `ts`.
+/// Methods that give the same value in another form, as `as_…`, `to_…` and
+/// `into_…` do: `msg.ts.to_string()` is still a `ts`.
 const FORMS: &[&str] = &[
-    "as_bytes",
-    "as_deref",
-    "as_micros",
-    "as_millis",
-    "as_nanos",
-    "as_ref",
-    "as_secs",
-    "as_str",
-    "borrow",
-    "clone",
-    "cloned",
-    "copied",
-    "deref",
-    "expect",
-    "into",
-    "into_inner",
-    "to_bytes",
-    "to_owned",
-    "to_string",
-    "to_vec",
-    "trim",
-    "unwrap",
-    "unwrap_or",
-    "unwrap_or_default",
+    "borrow", "clone", "cloned", "copied", "deref", "expect", "format", "get", "into", "ok", "or",
+    "trim", "unwrap", "value",
 ];
 
+/// Methods that look a name up: `headers.get("x-retry-count")` is a retry count.
+const LOOKUPS: &[&str] = &[
+    "annotation",
+    "attribute",
+    "field",
+    "header",
+    "meta",
+    "metadata",
+    "property",
+];
+
+/// Fields that are a unit of what they are in: `event.created_at.seconds`.
+const UNITS: &[&str] = &["micros", "millis", "nanos", "seconds", "secs"];
+
 impl Tail {
-    pub(super) fn of(expr: &Expr) -> Option<Self> {
+    /// All names in a part.
+    pub(super) fn all(expr: &Expr) -> Vec<Self> {
+        let mut found = Vec::new();
+        found.extend(Self::of(expr));
+        arguments(expr, &mut found);
+        found
+    }
+
+    fn of(expr: &Expr) -> Option<Self> {
         match expr {
-            Expr::Path(path) => path.path.get_ident().map(Self::named),
+            Expr::Path(path) => path.path.get_ident().map(|name| Self {
+                is_root: true,
+                ..Self::named(name)
+            }),
             Expr::Field(field) => match &field.member {
+                Member::Named(name) if UNITS.contains(&&*name.to_string()) => {
+                    Self::of(&field.base).filter(|base| !base.is_root)
+                }
                 Member::Named(name) => Some(Self::named(name)),
                 Member::Unnamed(_) => Self::of(&field.base),
             },
@@ -62,33 +71,59 @@ impl Tail {
         Self {
             name: name.unraw().to_string(),
             span: name.span(),
+            is_root: false,
         }
     }
 
-    /// `headers.get("x-retry-count")` is `x_retry_count`, `id()` is `id`.
     fn of_call(call: &ExprMethodCall) -> Option<Self> {
         let method = call.method.unraw().to_string();
-        if FORMS.contains(&&*method) {
+        let is_lookup = method.starts_with("get") || LOOKUPS.contains(&&*method);
+        if let Some(name) = call.args.first().filter(|_| is_lookup)
+            && let Some(tail) = Self::quoted(name)
+        {
+            return Some(tail);
+        }
+        let is_conversion = ["as_", "to_", "into_"]
+            .iter()
+            .any(|prefix| method.starts_with(prefix));
+        if is_conversion || FORMS.contains(&&*method) {
             return Self::of(&call.receiver);
         }
-        let entry = call.args.first().filter(|_| method == "get");
-        entry
-            .and_then(Self::quoted)
-            .or_else(|| Some(Self::named(&call.method)))
+        Some(Self::named(&call.method))
     }
 
-    /// The name of a header, as a field would have it.
     fn quoted(literal: &Expr) -> Option<Self> {
         let Expr::Lit(literal) = literal else {
             return None;
         };
-        let Lit::Str(name) = &literal.lit else {
-            return None;
+        let name = match &literal.lit {
+            Lit::Str(name) => name.value(),
+            Lit::ByteStr(name) => String::from_utf8(name.value()).ok()?,
+            _ => return None,
         };
-        let name = name.value().to_ascii_lowercase().replace('-', "_");
         Some(Self {
             name,
             span: literal.span(),
+            is_root: false,
         })
+    }
+}
+
+/// What the calls of a path are given: `msg.id.max(msg.ts)`.
+fn arguments(expr: &Expr, found: &mut Vec<Tail>) {
+    match expr {
+        Expr::MethodCall(call) => {
+            for argument in &call.args {
+                found.extend(Tail::all(argument));
+            }
+            arguments(&call.receiver, found);
+        }
+        Expr::Field(field) => arguments(&field.base, found),
+        Expr::Index(index) => arguments(&index.expr, found),
+        Expr::Group(group) => arguments(&group.expr, found),
+        Expr::Paren(paren) => arguments(&paren.expr, found),
+        Expr::Reference(reference) => arguments(&reference.expr, found),
+        Expr::Unary(unary) => arguments(&unary.expr, found),
+        _ => {}
     }
 }

@@ -30,7 +30,6 @@ const NAMES: &[(Instability, &[&str])] = &[
             "_at",
             "_datetime",
             "_time",
-            "_time_epoch",
             "_time_stamp",
             "_timestamp",
             "_ts",
@@ -50,7 +49,6 @@ const NAMES: &[(Instability, &[&str])] = &[
             "date_sent",
             "date_updated",
             "datetime",
-            "eta",
             "event_created",
             "event_ingested",
             "expires",
@@ -122,14 +120,12 @@ const NAMES: &[(Instability, &[&str])] = &[
             "attempts_started",
             "backout_count",
             "consecutive_failures",
-            "death",
             "death_count",
-            "deliveries",
+            "x_death",
             "delivery_attempt",
             "delivery_count",
             "dequeue_count",
             "dispatch_count",
-            "error_count",
             "execution_count",
             "fail_count",
             "failure_count",
@@ -182,7 +178,6 @@ const NAMES: &[(Instability, &[&str])] = &[
             "consumer_sequence",
             "consumer_tag",
             "delivery_tag",
-            "lease_id",
             "lease_token",
             "lock_token",
             "lock_tokens",
@@ -204,16 +199,13 @@ const NAMES: &[(Instability, &[&str])] = &[
             "b3",
             "b3_flags",
             "b3_trace_id",
-            "baggage",
             "cloud_trace_context",
             "datadog_parent_id",
             "datadog_trace_id",
             "lambda_runtime_trace_id",
-            "span",
             "span_context",
             "span_ctx",
             "span_id",
-            "trace",
             "trace_context",
             "trace_flags",
             "trace_header",
@@ -239,27 +231,39 @@ const NAMES: &[(Instability, &[&str])] = &[
             "random_number",
             "random_uuid",
             "rng",
-            "salt",
         ],
     ),
 ];
 
 /// Places in one partition, which say nothing without it.
-const OFFSETS: &[&str] = &["kafka_offset", "offset", "record_offset"];
+const OFFSETS: &[&str] = &[
+    "get_offset",
+    "kafka_offset",
+    "message_offset",
+    "offset",
+    "record_offset",
+];
 
 pub(crate) fn is_offset(name: &str) -> bool {
-    OFFSETS.contains(&name)
+    OFFSETS.contains(&&*snake_case(name))
 }
 
 /// Says whether a partition is named, as in `msg.topic_partition`.
 pub(crate) fn names_partition(text: &str) -> bool {
-    let mut words = text.split(|letter: char| !letter.is_alphanumeric());
-    words.any(|word| word == "partition")
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let mut names = text.split(|letter| !is_part(letter)).map(snake_case);
+    names.any(|name| {
+        let name = name.strip_suffix("_id").unwrap_or(&name);
+        let name = name.strip_suffix("_index").unwrap_or(name);
+        let name = name.strip_suffix("_number").unwrap_or(name);
+        name == "partition" || name.ends_with("_partition")
+    })
 }
 
 /// Of a point or a stretch of time; they do not count at the end of a name.
 const UNITS: &[&str] = &[
     "_epoch",
+    "_opt",
     "_unix_nano",
     "_micros",
     "_millis",
@@ -276,20 +280,50 @@ const UNITS: &[&str] = &[
 ];
 
 impl Instability {
-    /// Of what is called by this name, without `r#`.
+    /// Of what is called by this name: of a field, a method, or a header.
     pub(crate) fn of(name: &str) -> Option<Self> {
-        let name = UNITS
-            .iter()
-            .find_map(|unit| name.strip_suffix(unit))
-            .unwrap_or(name);
-        let name = name.strip_prefix("x_").unwrap_or(name);
+        let name = snake_case(name);
+        let mut name = name.as_str();
+        while let Some(shorter) = UNITS.iter().find_map(|unit| name.strip_suffix(unit)) {
+            name = shorter;
+        }
+        let bare = name.strip_prefix("x_").unwrap_or(name);
         let is_like = |known: &&str| {
-            let is_longer = name.len() > known.len();
-            *known == name || is_longer && known.starts_with('_') && name.ends_with(known)
+            let is_longer = bare.len() > known.len();
+            [name, bare].contains(known)
+                || is_longer && known.starts_with('_') && bare.ends_with(known)
         };
         let mut families = NAMES.iter();
         families.find_map(|(family, names)| names.iter().any(is_like).then_some(*family))
     }
+}
+
+/// `ApproximateReceiveCount` and `x-retry-count`, as a field would be named.
+fn snake_case(name: &str) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    let mut snake = String::new();
+    let (mut before, mut rest) = (None::<char>, letters.iter().skip(1));
+    for letter in &letters {
+        let after = rest.next();
+        let starts_word = letter.is_uppercase()
+            && before.is_some_and(|before| {
+                let ends_acronym = after.is_some_and(|after| after.is_lowercase());
+                before.is_lowercase()
+                    || before.is_numeric()
+                    || before.is_uppercase() && ends_acronym
+            });
+        if starts_word {
+            snake.push('_');
+        }
+        let is_part = letter.is_alphanumeric();
+        snake.push(if is_part {
+            letter.to_ascii_lowercase()
+        } else {
+            '_'
+        });
+        before = Some(*letter);
+    }
+    snake
 }
 
 /// Every name in the list.

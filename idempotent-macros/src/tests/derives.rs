@@ -19,7 +19,9 @@ fn a_random_default_is_refused_wherever_a_reader_of_messages_takes_it_from() {
         "struct M { #[serde(default = \"Uuid::new_v4\")] id: Uuid }",
         "struct M { #[serde(rename = \"a,b\", default = \"uuid::Uuid::new_v4\")] id: Uuid }",
         "struct M { #[serde(default = \"random_id\", rename = \"x\")] id: u64 }",
-        "struct M { #[serde(default = \"ids::new_order_id\")] id: u64 }",
+        "struct M { #[serde(default = \"ids::generate_id\")] id: u64 }",
+        "struct M { #[serde(default = \"default_timestamp\")] at: i64 }",
+        "struct M { #[serde(rename = \"x\", default = \"current_time\")] hour: i64 }",
         "struct M { #[serde(default = \"Ulid::new\")] id: Ulid }",
         "struct M { #[facet(default = Uuid::new_v4())] id: Uuid }",
         "struct M { #[nserde(default = \"generate_id()\")] id: u64 }",
@@ -49,6 +51,14 @@ fn other_defaults_pass() {
         "struct M { #[serde(rename = \"new_v4\")] id: Uuid }",
         "struct M { #[key] id: u64, #[serde(default = \"Uuid::new_v4\")] session: Uuid }",
         "struct M { #[builder(default = Uuid::new_v4())] id: Uuid }",
+        "struct M { #[serde(rename = \"default\", with = \"new_v4\")] id: Uuid }",
+        "struct M { #[serde(default = \"new_customer\")] kind: Kind }",
+        "struct M { #[serde(default = \"Tier::new_york\")] tier: Tier }",
+        "#[serde(default = \"new_order\")] struct M { id: u64 }",
+        "#[serde(default)] struct M { #[default(\"now\")] speed: String }",
+        "struct M { #[facet(default = \"random\".to_string())] mode: String }",
+        "#[serde(rename_all = \"x\")] struct M { #[default(Uuid::new_v4())] id: Uuid }",
+        "#[serde(default = \"M::empty\")] struct M { #[default(Uuid::new_v4())] id: Uuid }",
         // Of the producer, who calls `M::default()`, and no reader does.
         "struct M { #[default(Uuid::new_v4())] id: Uuid }",
         "#[serde(default)] struct M { #[default(3)] id: u64 }",
@@ -84,9 +94,16 @@ fn a_field_that_counts_is_judged_by_its_name() {
 fn an_offset_needs_its_partition() {
     assert_eq!(facts("struct M { partition: i32, offset: i64 }"), [""; 0]);
     assert_eq!(facts("struct M { #[key(stable)] offset: i64 }"), [""; 0]);
-    assert_eq!(facts("enum M { A { offset: i64 }, B }"), [""; 0]);
-    let said = facts("struct M { topic: String, offset: i64 }");
-    assert!(said[0].contains("without its partition"), "{said:?}");
+    for item in [
+        "struct M { topic: String, offset: i64 }",
+        "struct M { #[key] offset: i64, partition: i32 }",
+        "struct M { offset: i64, partition_count: i32 }",
+        "enum M { A { offset: i64 }, B }",
+    ] {
+        let said = facts(item);
+        assert_eq!(said.len(), 1, "{item}: {said:?}");
+        assert!(said[0].contains("without its partition"), "{said:?}");
+    }
 }
 
 #[test]
@@ -106,7 +123,7 @@ fn transparent_is_for_the_one_field_that_counts() {
         ),
         (
             "#[key(transparent)] struct Id;",
-            "`transparent` is for one field, and 0 of `Id` count",
+            "`Id` has no field that counts, so all its values would share one key",
         ),
         (
             "#[key(transparent)] enum Id { A(u64) }",
@@ -119,6 +136,16 @@ fn transparent_is_for_the_one_field_that_counts() {
     ] {
         assert_eq!(facts(item), [fact], "{item}");
     }
+    for item in [
+        "struct Id<T>(u64, (std::marker::PhantomData<T>));",
+        "enum M<T> { A(PhantomData<T>), B }",
+    ] {
+        assert_eq!(facts(item), [""; 0], "{item}");
+    }
+    assert_eq!(
+        facts("struct M { #[key()] id: u64 }"),
+        ["`#[key()]` says nothing"]
+    );
     // Without it, too, what holds nothing does not count.
     assert_eq!(facts("struct Id<T>(u64, PhantomData<T>);"), [""; 0]);
     let said = facts("struct Id<T>(PhantomData<T>);");

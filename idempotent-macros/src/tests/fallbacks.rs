@@ -152,7 +152,7 @@ fn half_typed_body() {
             }
         },
         &expect![[r#"
-            async fn handle (tx : & mut Transaction < '_ , Sqlite > , msg : & Msg) -> Result < :: idempotent_runtime :: Outcome < u8 > , Error > { let _ = (& tx , & msg ,) ; :: idempotent_runtime :: __private :: unclaimed ({ let hint = :: idempotent_runtime :: __private :: hint :: < Result < u8 , Error > > ; async move { if false { return hint () ; } let id = msg . ; Ok (id) } } . await) } :: core :: compile_error ! { "`msg.` in the key is not a path from a parameter\nhelp: write a field, method call or literal index, for instance `event.id`; assert any other expression with `stable(...)`" }
+            async fn handle (tx : & mut Transaction < '_ , Sqlite > , msg : & Msg) -> Result < :: idempotent_runtime :: Outcome < u8 > , Error > { let _ = (& tx , & msg ,) ; :: idempotent_runtime :: __private :: unclaimed ({ let hint = :: idempotent_runtime :: __private :: hint :: < Result < u8 , Error > > ; async move { if false { return hint () ; } let id = msg . ; Ok (id) } } . await) } :: core :: compile_error ! { "`msg.` in the key is not a path from a parameter\nhelp: write a field, method call or literal index, for instance `event.id`; any other expression stands in `stable(...)`, with a `scope` beside `key`" }
         "#]],
     );
 }
@@ -217,7 +217,9 @@ fn not_async() {
                         .await,
                 )
             }
-            ::core::compile_error!("`handle` is not `async`\nhelp: write `async fn`")
+            ::core::compile_error!(
+                "`handle` is not `async`\nhelp: write `async fn`, and return the `Result` itself",
+            )
         "#]],
     );
 }
@@ -230,7 +232,25 @@ fn no_result() {
             async fn handle(tx: &mut Transaction<'_, Sqlite>, id: i64) {}
         },
         &expect![[r#"
-            async fn handle(tx: &mut Transaction<'_, Sqlite>, id: i64) {}
+            async fn handle(
+                tx: &mut Transaction<'_, Sqlite>,
+                id: i64,
+            ) -> ::core::result::Result<
+                ::idempotent_runtime::Outcome<()>,
+                ::idempotent_runtime::Error,
+            > {
+                let _ = (&tx, &id);
+                let _: () = {
+                    let hint = ::idempotent_runtime::__private::hint::<()>;
+                    async move {
+                        if false {
+                            return hint();
+                        }
+                    }
+                }
+                    .await;
+                ::idempotent_runtime::__private::hint()
+            }
             ::core::compile_error!(
                 "`skip` is not written like this\nhelp: write for instance `skip(mailer, config)`",
             )

@@ -111,16 +111,25 @@ const NO_KEYS: &[(&str, &str)] = &[
         "stable(async { msg.id().await })",
         "`await` in the key, which is made before the handler can wait or return",
     ),
-    ("42", "`42` in the key is the same for every message"),
-    ("-1", "`-1` in the key is the same for every message"),
+    (
+        "42",
+        "`42` in the key names no parameter, so that it cannot tell messages apart",
+    ),
+    (
+        "-1",
+        "`-1` in the key names no parameter, so that it cannot tell messages apart",
+    ),
     (
         "\"msg.id\"",
         "`\"msg.id\"` in the key is a string, not a path",
     ),
-    ("stable(1)", "`1` in the key is the same for every message"),
+    (
+        "stable(1)",
+        "`1` in the key names no parameter, so that it cannot tell messages apart",
+    ),
     (
         "stable(f(LIMIT)), stable(\"a\")",
-        "`f(LIMIT), \"a\"` in the key is the same for every message",
+        "`f(LIMIT), \"a\"` in the key names no parameter, so that it cannot tell messages apart",
     ),
     (
         "stable(format!(\"{msg}-{mailer:?}\"))",
@@ -174,6 +183,36 @@ const NO_KEYS: &[(&str, &str)] = &[
         "format!(\"{}\", msg.id)",
         "`format!(\"{}\", msg.id)` in the key joins parts, so that different messages may share a text",
     ),
+    (
+        "stable(fastrand::u64(..))",
+        "`fastrand::u64()` in the key gives another value at every delivery, so that no duplicate is found",
+    ),
+    (
+        "rng.next_u64()",
+        "`rng.next_u64()` in the key gives another value at every delivery, so that no duplicate is found",
+    ),
+    (
+        "msg.parent.unwrap_or_default()",
+        "`msg.parent.unwrap_or_default()` in the key gives all messages without it one key, and all but the first would be skipped",
+    ),
+    (
+        "msg.parent.unwrap_or(mailer.id)",
+        "`msg.parent.unwrap_or(mailer.id)` in the key gives all messages without it one key, and all but the first would be skipped",
+    ),
+    (
+        "std::format!(\"{msg}\")",
+        "`std::format!(\"{msg}\")` in the key joins parts, so that different messages may share a text",
+    ),
+    (
+        "(msg.id, msg.f())",
+        "`(msg.id, msg.f())` in the key is a tuple, not a path",
+    ),
+    (
+        "()",
+        "`()` in the key names no parameter, so that it cannot tell messages apart",
+    ),
+    ("stabel(msg.id)", "unknown wrapper `stabel` in the key"),
+    ("msg.type", "`type` in the key is a keyword"),
     ("stable()", "`stable` stands around one part of the key"),
     (
         "required(msg.id, msg.x)",
@@ -379,6 +418,33 @@ fn help_says_what_to_write() {
         ),
         ("msg", "write `key(msg)`"),
         ("identity", "write `key(identity)`"),
+        ("msg, mailer", "write `key(msg, mailer)`"),
+        ("msg.id, mailer.x", "write `key(msg.id, mailer.x)`"),
+        ("key = \"msg.type\", skip(mailer)", "write `r#type`"),
+        (
+            "key(nulable(msg.id)), skip(mailer)",
+            "did you mean `nullable`?",
+        ),
+        (
+            "key((msg.id, msg.f())), skip(mailer)",
+            "write the parts side by side, `msg.id, msg.f()`",
+        ),
+        (
+            "key(format!(\"{a}\", a = msg.id)), skip(mailer)",
+            "write the values as parts of their own, for instance `key(msg.id)`",
+        ),
+        (
+            "key(format!(\"order\")), skip(mailer)",
+            "name a field of the message, for instance `event.id`",
+        ),
+        (
+            "key(required(msg.sent_at)), skip(mailer)",
+            "name the id that the message was given by its producer, for instance `event.id`; if the producer sets `sent_at` once, write `stable(required(msg.sent_at))`",
+        ),
+        (
+            "key(msg.headers[\"offset\"]), skip(mailer), scope = \"s\"",
+            "add the partition; if there is only one, write `stable(msg.headers[\"offset\"])`",
+        ),
         ("skp", "did you mean `skip`?"),
         ("key(msg.id), skip(mailer), sc", "did you mean `scope`?"),
         ("key(msg.id), skip(mai)", "did you mean `mailer`?"),
@@ -408,6 +474,26 @@ fn help_says_what_to_write() {
             "{args}"
         );
     }
+}
+
+#[test]
+fn a_part_with_a_doubtful_name_stays_a_part() {
+    assert_eq!(facts("key(msg.created)").len(), 2, "and `mailer`");
+    assert_eq!(
+        facts("key(msg.created, msg.kind()), skip(mailer)").len(),
+        2,
+        "and the scope"
+    );
+}
+
+#[test]
+fn the_attribute_stands_once_on_what_it_makes_idempotent() {
+    let item = "#[idempotent_runtime::idempotent(key(id))] async fn handle(tx: &mut Tx<'_>, id: i64) -> Result<(), Error> {}";
+    assert!(of("key(id)", item)[0].starts_with("`#[idempotent]` stands twice"));
+    let item = "async fn handle(tx: &mut Tx<'_>, id: i64) -> Result<Outcome<u8>, Error> {}";
+    assert!(of("key(id)", item)[0].contains("what is inside the `Outcome`"));
+    let item = "async fn handle(tx: &mut Tx<'_>, id: ) -> Result<u8, Error> {}";
+    assert!(of("key(id)", item)[0].contains("cannot be read: "));
 }
 
 /// What follows from a mistake is not reported beside it.

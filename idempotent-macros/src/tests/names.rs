@@ -30,12 +30,21 @@ fn harmless_names_pass() {
         "msg.headers[\"x-github-delivery\"]",
         "msg.meta.get(\"timestamp_id\")",
         "msg.now.id",
+        "msg.seconds",
+        "msg.orders.get(7)",
+        "msg.meta.find(\"timestamp\")",
         "msg.created_at.version",
         "stable(chrono::normal(msg.id))",
     ] {
         assert_eq!(key(name), [""; 0], "{name}");
     }
-    for handler in ["chrono: Chrono", "uuid: Uuid", "at: Place, data: Data"] {
+    for handler in [
+        "chrono: Chrono",
+        "uuid: Uuid",
+        "at: Place, data: Data",
+        "created: OrderCreated",
+        "created: &OrderCreated",
+    ] {
         let names: Vec<&str> = handler
             .split(", ")
             .filter_map(|param| param.split(':').next())
@@ -72,6 +81,18 @@ fn the_last_segment_is_judged_in_every_form() {
         "msg.timestamp_ms",
         "msg.created_at_ms",
         "msg.sent_at",
+        "msg.sentAt",
+        "msg.sent_at.seconds",
+        "msg.sent_at.timestamp_nanos_opt().unwrap()",
+        "msg.sent_at.to_rfc3339()",
+        "msg.sent_at.format(\"%Y\").to_string()",
+        "msg.meta[\"sentTimestamp\"].as_u64().unwrap()",
+        "msg.meta.get(b\"timestamp\")",
+        "msg.header(\"x-timestamp\").unwrap().to_str()",
+        "msg.get_str(\"timestamp\")",
+        "msg.id.max(msg.timestamp)",
+        "msg.id.or(msg.timestamp).unwrap()",
+        "msg.get(&msg.timestamp)",
     ] {
         let said = key(part);
         assert_eq!(said.len(), 1, "{part}: {said:?}");
@@ -84,6 +105,57 @@ fn the_last_segment_is_judged_in_every_form() {
         "stable(msg.offset)",
     ] {
         assert_eq!(key(part), [""; 0], "{part}");
+    }
+}
+
+#[test]
+fn a_conversion_hides_no_name() {
+    for form in [
+        "as_bytes()",
+        "as_deref()",
+        "as_ref()",
+        "as_str()",
+        "borrow()",
+        "clone()",
+        "cloned()",
+        "copied()",
+        "deref()",
+        "expect(\"x\")",
+        "format(\"x\")",
+        "get()",
+        "into()",
+        "into_inner()",
+        "ok()",
+        "or(None)",
+        "to_be_bytes()",
+        "to_bits()",
+        "to_owned()",
+        "trim()",
+        "unwrap()",
+        "value()",
+    ] {
+        let said = key(&format!("msg.attempt.{form}"));
+        assert!(said[0].contains("a retry counter"), "{form}: {said:?}");
+    }
+}
+
+#[test]
+fn a_binding_of_a_pattern_is_no_whole_message() {
+    for (param, name) in [
+        ("(id, ts): (i64, i64)", "ts"),
+        ("Msg { timestamp, .. }: Msg", "timestamp"),
+        ("timestamp: Option<i64>", "timestamp"),
+        ("timestamp: &str", "timestamp"),
+    ] {
+        let item =
+            format!("async fn handle(tx: &mut Transaction<'_, Db>, {param}) -> Result<(), E> {{}}");
+        let args = format!("key({name})");
+        let expansion = super::expand(args.parse().unwrap(), &item.parse().unwrap());
+        let said = super::errors(expansion);
+        assert!(
+            said[0].contains("is, by its name, a clock"),
+            "{param}: {said:?}"
+        );
     }
 }
 
@@ -112,13 +184,22 @@ fn an_offset_needs_its_partition() {
         "msg.partition, msg.offset",
         "msg.offset(), msg.partition()",
         "msg.topic_partition, msg.offset",
+        "msg.partition_id, msg.offset",
+        "msg.meta[\"kafka.partition\"], msg.meta[\"kafka.offset\"]",
         "msg.partition.id, msg.offset",
         "msg.utc_offset",
         "msg.offset_id",
     ] {
         assert_eq!(key(complete), [""; 0], "{complete}");
     }
-    for incomplete in ["msg.offset", "msg.topic, msg.offset()", "msg.kafka_offset"] {
+    for incomplete in [
+        "msg.offset",
+        "msg.topic, msg.offset()",
+        "msg.kafka_offset",
+        "msg.get_offset()",
+        "msg.meta[\"kafka.offset\"]",
+        "msg.offset, msg.partition_count",
+    ] {
         let said = key(incomplete);
         assert_eq!(said.len(), 1, "{incomplete}: {said:?}");
         assert!(said[0].contains("without its partition"), "{said:?}");
@@ -153,40 +234,15 @@ fn each_name_is_listed_once() {
     }
 }
 
-/// Names of public schemas, as a field of a Rust type would have them.
+/// Names of public schemas, as they are spelled there.
 fn of_schemas(table: &str) -> Vec<(String, &str)> {
     let rows = table.lines().skip(1);
     rows.map(|row| {
         let mut columns = row.split('\t');
         let (name, kind) = (columns.next().unwrap(), columns.next().unwrap());
-        (snake_case(name), kind)
+        (name.to_owned(), kind)
     })
     .collect()
-}
-
-/// `ApproximateReceiveCount` and `x-request-id`, as serde renames fields to them.
-fn snake_case(name: &str) -> String {
-    let letters: Vec<char> = name.chars().collect();
-    let mut snake = String::new();
-    for (index, letter) in letters.iter().enumerate() {
-        let before = index.checked_sub(1).map(|before| letters[before]);
-        let after = letters.get(index + 1);
-        let starts_word = letter.is_uppercase()
-            && before.is_some_and(|before| {
-                before.is_lowercase()
-                    || before.is_numeric()
-                    || before.is_uppercase() && after.is_some_and(|after| after.is_lowercase())
-            });
-        if starts_word {
-            snake.push('_');
-        }
-        snake.push(if letter.is_alphanumeric() {
-            letter.to_ascii_lowercase()
-        } else {
-            '_'
-        });
-    }
-    snake
 }
 
 /// For each kind, how many names are refused, and which are the exception:

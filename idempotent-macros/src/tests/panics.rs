@@ -167,6 +167,9 @@ proptest! {
             prop_assert!(!args.is_empty(), "a key is required");
         }
         prop_assert_eq!(function(&expansion), function(&item), "the function is gone");
+        if syn::parse2::<syn::ItemFn>(item).is_ok() {
+            prop_assert!(syn::parse2::<syn::File>(expansion).is_ok());
+        }
         proc_macro2::extra::invalidate_current_thread_spans();
     }
 }
@@ -205,8 +208,32 @@ fn no_depth_is_too_deep() {
     thread.spawn(nest).unwrap().join().unwrap();
 }
 
-/// What nests deeper than any key does, in each way that Rust can nest.
+/// What nests deeper than any program does, in each way that Rust can nest.
 fn nest() {
+    for depth in [10, 60, 500, 30_000] {
+        for (open, close) in [
+            ("(", ")"),
+            ("[", "]"),
+            ("&", ""),
+            ("*const ", ""),
+            ("fn() -> ", ""),
+            ("Vec<", ">"),
+            ("<", " as T>::A"),
+            ("impl Fn() -> ", ""),
+            ("dyn Fn(", ")"),
+        ] {
+            let ty = format!("{}u8{}", open.repeat(depth), close.repeat(depth));
+            let item =
+                format!("async fn f(tx: &mut Tx<'_>, msg: {ty}) -> Result<(), E> {{ Ok(()) }}");
+            let expansion = expand("key(msg)".parse().unwrap(), &tokens(&item));
+            assert_eq!(function(&expansion), Some("f".to_owned()), "{open} {depth}");
+            let item = format!("struct M {{ id: {ty} }}");
+            assert!(!crate::derive::expand(tokens(&item)).is_empty());
+            let code = format!("{}x{}", open.repeat(depth), close.repeat(depth));
+            let item = format!("struct M {{ #[serde(default = {code:?})] id: u8 }}");
+            assert!(!crate::derive::expand(tokens(&item)).is_empty());
+        }
+    }
     let handler =
         tokens("async fn f(tx: &mut Transaction<'_, D>, msg: M) -> Result<(), E> { Ok(()) }");
     for depth in [10, 60, 500, 30_000] {

@@ -31,7 +31,7 @@ fn free_function() {
                     static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::with_default_scope(
                         ::core::concat!(::core::module_path!(), "::notify(event.id,channel)"),
                         ::idempotent_runtime::__private::Guard::Verify,
-                        "processed_messages",
+                        ::core::option::Option::None,
                     );
                     ::idempotent_runtime::__private::located(&HANDLER, &|| {})
                 };
@@ -105,7 +105,7 @@ fn every_argument() {
                     static HANDLER: company::idempotent::__private::Handler = company::idempotent::__private::Handler::new(
                         "audit",
                         company::idempotent::__private::Guard::Savepoint,
-                        "inbox.seen",
+                        ::core::option::Option::Some("inbox.seen"),
                     );
                     &HANDLER
                 };
@@ -171,7 +171,7 @@ fn wrapped_parts() {
                     static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::new(
                         "wrapped",
                         ::idempotent_runtime::__private::Guard::Verify,
-                        "processed_messages",
+                        ::core::option::Option::None,
                     );
                     &HANDLER
                 };
@@ -249,7 +249,7 @@ fn method() {
                     static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::new(
                         "orders",
                         ::idempotent_runtime::__private::Guard::Verify,
-                        "processed_messages",
+                        ::core::option::Option::None,
                     );
                     &HANDLER
                 };
@@ -325,7 +325,7 @@ fn generic() {
                     static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::new(
                         "generic",
                         ::idempotent_runtime::__private::Guard::Verify,
-                        "processed_messages",
+                        ::core::option::Option::None,
                     );
                     &HANDLER
                 };
@@ -398,7 +398,7 @@ fn patterns() {
                     static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::with_default_scope(
                         ::core::concat!(::core::module_path!(), "::handle(id,a,list)"),
                         ::idempotent_runtime::__private::Guard::Verify,
-                        "processed_messages",
+                        ::core::option::Option::None,
                     );
                     ::idempotent_runtime::__private::located(&HANDLER, &|| {})
                 };
@@ -470,7 +470,7 @@ fn alias_of_result() {
                     static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::with_default_scope(
                         ::core::concat!(::core::module_path!(), "::handle(id)"),
                         ::idempotent_runtime::__private::Guard::Verify,
-                        "processed_messages",
+                        ::core::option::Option::None,
                     );
                     ::idempotent_runtime::__private::located(&HANDLER, &|| {})
                 };
@@ -558,7 +558,7 @@ fn boxed_future() {
                         static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::new(
                             "boxed",
                             ::idempotent_runtime::__private::Guard::Verify,
-                            "processed_messages",
+                            ::core::option::Option::None,
                         );
                         &HANDLER
                     };
@@ -626,7 +626,7 @@ fn raw_identifiers() {
                     static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::with_default_scope(
                         ::core::concat!(::core::module_path!(), "::loop(msg.type,move.id)"),
                         ::idempotent_runtime::__private::Guard::Verify,
-                        "processed_messages",
+                        ::core::option::Option::None,
                     );
                     ::idempotent_runtime::__private::located(&HANDLER, &|| {})
                 };

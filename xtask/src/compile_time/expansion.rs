@@ -37,14 +37,14 @@ fn comment(text: &str) -> Option<usize> {
 /// The length of the token that a text begins with, unless it is a single sign.
 fn token(text: &str) -> Option<usize> {
     let word = word(text);
-    let behind = text.get(word..)?;
-    let prefix = matches!(text.get(..word)?, "" | "b" | "br" | "c" | "cr" | "r");
-    let literal = prefix.then(|| raw_string(behind).or_else(|| quoted(behind)));
-    match (word, literal.flatten()) {
-        (word, Some(literal)) => Some(word + literal),
-        (0, None) => None,
-        (word, None) => Some(word),
-    }
+    let (prefix, behind) = text.split_at_checked(word)?;
+    let literal = match prefix {
+        "r" | "br" | "cr" => raw_string(behind),
+        "" | "b" | "c" => quoted(behind),
+        _ => None,
+    };
+    let length = word + literal.unwrap_or(0);
+    (length > 0).then_some(length)
 }
 
 /// The length of an identifier or number; `1.5` is three tokens here.
@@ -53,12 +53,12 @@ fn word(text: &str) -> usize {
     text.find(is_other).unwrap_or(text.len())
 }
 
-/// The length of `#"…"#`.
+/// The length of a string that knows no escapes, behind its `r`.
 fn raw_string(text: &str) -> Option<usize> {
     let hashes = text.len() - text.trim_start_matches('#').len();
     let inner = text.get(hashes..)?.strip_prefix('"')?;
     let end = format!("\"{}", "#".repeat(hashes));
-    (hashes > 0).then(|| hashes + 1 + until(inner, &end))
+    Some(hashes + 1 + until(inner, &end))
 }
 
 /// The length of a string, or of a character; the quote of a lifetime is a single sign.
@@ -105,6 +105,7 @@ mod tests {
             r#""a b, c""#,
             r#""it is \"quoted\" // not a comment""#,
             r##"r#"raw "text" of 'words'"#"##,
+            r#"r"\""#,
             r#"b"bytes""#,
             r#"c"text""#,
             r#""\\""#,

@@ -40,11 +40,14 @@ pub(crate) fn run(rounds: u32) -> Result<(), Error> {
     let passes = step("passes", || passes(&project))?;
 
     let compiler = capture(Command::new("rustc").arg("--version"), "the compiler")?;
-    println!("{}", report::title(&compiler.stdout, rounds));
-    println!("{}", report::times(Cache::Off, &cold));
-    println!("{}", report::times(Cache::On, &warm));
-    println!("{}", report::expansions(&expansions));
-    println!("{}", report::passes(&passes));
+    let report = [
+        report::title(&compiler.stdout, rounds),
+        report::times(Cache::Off, &cold),
+        report::times(Cache::On, &warm),
+        report::expansions(&expansions),
+        report::passes(&passes),
+    ];
+    print!("{}", report.join("\n"));
     Ok(())
 }
 
@@ -52,7 +55,7 @@ fn expansions(project: &Project) -> Result<[Expansion; 4], Error> {
     let mut expansions = [Expansion::default(); 4];
     for (variant, expansion) in Variant::ALL.into_iter().zip(&mut expansions) {
         project.write(variant, Edit::None)?;
-        let mut command = project.inspect(variant, "-Zunpretty=expanded")?;
+        let mut command = project.inspect(variant, "-Zunpretty=expanded");
         *expansion = Expansion::of(&capture(&mut command, "the expansion")?.stdout);
     }
     Ok(expansions)
@@ -61,7 +64,7 @@ fn expansions(project: &Project) -> Result<[Expansion; 4], Error> {
 fn passes(project: &Project) -> Result<[Option<Passes>; 4], Error> {
     let mut passes = [None; 4];
     for (variant, passes) in Variant::ALL.into_iter().zip(&mut passes) {
-        let mut command = project.inspect(variant, "-Ztime-passes")?;
+        let mut command = project.inspect(variant, "-Ztime-passes");
         *passes = Passes::parse(&capture(&mut command, "a check with -Ztime-passes")?.stderr);
     }
     Ok(passes)

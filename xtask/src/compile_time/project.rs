@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::cargo::{cargo, root, run};
@@ -98,15 +98,12 @@ impl Project {
     }
 
     /// A check, not timed, that says more about itself.
-    pub(super) fn inspect(&self, variant: Variant, flag: &str) -> Result<Command, Error> {
-        let bootstrap = self.bootstrap();
-        let bootstrap = bootstrap.canonicalize();
-        let bootstrap = bootstrap.map_err(|error| self.cannot(&error))?;
+    pub(super) fn inspect(&self, variant: Variant, flag: &str) -> Command {
         let arguments = ["rustc", "--offline", "--profile", "check", "-p"];
         let arguments = [&arguments, &[variant.name(), "--", flag][..]].concat();
         let mut command = self.cargo(&arguments, Cache::Off);
-        command.env("RUSTC_WORKSPACE_WRAPPER", bootstrap);
-        Ok(command)
+        command.env("RUSTC_WORKSPACE_WRAPPER", self.bootstrap());
+        command
     }
 
     fn cargo(&self, arguments: &[&str], cache: Cache) -> Command {
@@ -119,6 +116,8 @@ impl Project {
             .current_dir(&self.directory)
             .env("CARGO_INCREMENTAL", incremental)
             .env("CARGO_TARGET_DIR", self.directory.join("target"))
+            // One such as sccache would answer from its memory.
+            .env("RUSTC_WRAPPER", "")
             // What we read of its output is to be there, and plain.
             .env("CARGO_TERM_COLOR", "never")
             .env("CARGO_TERM_QUIET", "false");
@@ -130,8 +129,8 @@ impl Project {
     }
 
     fn cannot(&self, error: &io::Error) -> Error {
-        let directory: &Path = &self.directory;
-        Error::new(format!("{} is of no use: {error}", directory.display()))
+        let directory = self.directory.display();
+        Error::new(format!("cannot write the crates in {directory}: {error}"))
     }
 }
 

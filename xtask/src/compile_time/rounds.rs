@@ -8,7 +8,7 @@ use crate::compile_time::project::{Cache, Project};
 use crate::compile_time::sources::{Edit, HANDLERS, Variant};
 use crate::error::Error;
 
-/// How often a check is repeated that was disturbed.
+/// How often a round is begun that was disturbed.
 const TRIES: u32 = 3;
 
 /// The seconds of one round, in which each crate was checked once.
@@ -54,38 +54,46 @@ impl<'a> Stopwatch<'a> {
         Self { project, edits: 0 }
     }
 
-    /// Checks each crate once. Another one is the first each time, so that none always follows
-    /// the same.
+    /// Checks each crate once, with nothing else checked beside it.
     pub(super) fn round(&mut self, number: u32, cache: Cache) -> Result<Round, Error> {
+        for _ in 0..TRIES {
+            if let Some(round) = self.undisturbed(number, cache)? {
+                return Ok(round);
+            }
+            eprintln!("the runtime was changed meanwhile: once again");
+            // Every crate, since what it knows from last time is of the old runtime.
+            self.project.prepare()?;
+        }
+        Err(Error::new("the runtime is being changed all the time"))
+    }
+
+    /// Another crate is the first in each round, so that none always follows the same. `None` if
+    /// cargo found more to do than we gave it.
+    fn undisturbed(&mut self, number: u32, cache: Cache) -> Result<Option<Round>, Error> {
         let mut order = Variant::ALL;
         let first = number as usize % order.len();
         order.rotate_left(first);
         let mut round = Round::default();
         for variant in order {
-            round.crates[variant as usize] = self.check(variant, cache)?;
+            self.edit(variant, cache)?;
+            let (seconds, checked) = self.timed(variant, cache)?;
+            if checked != [variant.name()] {
+                return Ok(None);
+            }
+            round.crates[variant as usize] = seconds;
         }
-        round.idle = self.timed(Variant::Plain, cache)?.0;
-        Ok(round)
+        let (seconds, checked) = self.timed(Variant::Plain, cache)?;
+        round.idle = seconds;
+        Ok(checked.is_empty().then_some(round))
     }
 
-    fn check(&mut self, variant: Variant, cache: Cache) -> Result<f64, Error> {
-        for _ in 0..TRIES {
-            self.edits += 1;
-            let edit = match cache {
-                Cache::Off => Edit::Comment(self.edits),
-                Cache::On => Edit::Literal(self.edits),
-            };
-            self.project.write(variant, edit)?;
-            let (seconds, checked) = self.timed(variant, cache)?;
-            if checked == [variant.name()] {
-                return Ok(seconds);
-            }
-            eprintln!("not {} alone was checked, but {checked:?}", variant.name());
-        }
-        Err(Error::new(format!(
-            "`{}` was not once checked alone: is the runtime being changed?",
-            variant.name()
-        )))
+    fn edit(&mut self, variant: Variant, cache: Cache) -> Result<(), Error> {
+        self.edits += 1;
+        let edit = match cache {
+            Cache::Off => Edit::Comment(self.edits),
+            Cache::On => Edit::Literal(self.edits),
+        };
+        self.project.write(variant, edit)
     }
 
     /// The seconds, and the names of what was checked.

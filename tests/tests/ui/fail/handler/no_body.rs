@@ -10,4 +10,11 @@ pub trait Handle {
     async fn handle(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> sqlx::Result<()>;
 }
 
+async fn caller<H: Handle>(
+    tx: &mut Transaction<'_, Sqlite>,
+    msg: &Msg,
+) -> sqlx::Result<Option<()>> {
+    Ok(H::handle(tx, msg).await?.processed())
+}
+
 fn main() {}

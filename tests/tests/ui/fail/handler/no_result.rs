@@ -22,4 +22,14 @@ async fn number(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> (i64, i64) {
     (msg.id, 1)
 }
 
-fn main() {}
+async fn caller(
+    tx: &mut Transaction<'_, Sqlite>,
+    msg: &Msg,
+) -> Result<Option<i64>, idempotent_runtime::Error> {
+    handle(tx, msg).await?.processed();
+    Ok(number(tx, msg).await?.map(|pair| pair.0).processed())
+}
+
+fn main() {
+    let _ = caller;
+}

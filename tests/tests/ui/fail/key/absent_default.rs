@@ -1,0 +1,9 @@
+use idempotent_runtime::idempotent;
+use sqlx::{Sqlite, Transaction};
+
+#[idempotent(key(id.unwrap_or_default()), scope = "a")]
+async fn handle(tx: &mut Transaction<'_, Sqlite>, id: Option<i64>) -> sqlx::Result<()> {
+    Ok(())
+}
+
+fn main() {}
