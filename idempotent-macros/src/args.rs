@@ -21,6 +21,12 @@ pub(crate) struct Args {
     pub(crate) scope: Option<LitStr>,
     pub(crate) tx: Option<Ident>,
     pub(crate) skip: Vec<Ident>,
+    pub(crate) answer: Answer,
+    /// Parts, as those of the key.
+    pub(crate) fingerprint: Vec<KeyPath>,
+    pub(crate) fingerprint_name: Option<Span>,
+    pub(crate) retain: Option<Period>,
+    pub(crate) redelivery: Option<Period>,
     pub(crate) guard: Guard,
     pub(crate) bind: Option<Ident>,
     pub(crate) table: Option<LitStr>,
@@ -36,12 +42,30 @@ pub(crate) enum Guard {
     Savepoint,
 }
 
+/// What a duplicate's caller gets.
+#[derive(Clone, Copy, Default, Eq, PartialEq)]
+pub(crate) enum Answer {
+    #[default]
+    Outcome,
+    Replay,
+}
+
+/// A stretch of time, as it is written.
+pub(crate) struct Period {
+    pub(crate) seconds: u64,
+    pub(crate) written: LitStr,
+}
+
 /// The arguments, with an example of each, which an error shows.
-pub(crate) const EXAMPLES: [(&str, &str); 8] = [
+pub(crate) const EXAMPLES: [(&str, &str); 12] = [
     ("key", "key = \"event.id, channel\""),
     ("scope", "scope = \"orders.accept\""),
     ("tx", "tx = transaction"),
     ("skip", "skip(mailer, config)"),
+    ("replay", "replay"),
+    ("fingerprint", "fingerprint = \"event.amount\""),
+    ("retain", "retain = \"7 days\""),
+    ("redelivery", "redelivery = \"4 days\""),
     ("guard", "guard = \"savepoint\""),
     ("bind", "bind = claim"),
     ("table", "table = \"inbox.processed_messages\""),
@@ -143,6 +167,16 @@ impl Args {
             "scope" => value.scope(name).map(|scope| self.scope = Some(scope)),
             "tx" => value.ident(name).map(|tx| self.tx = Some(tx)),
             "skip" => value.idents(name).map(|skip| self.skip = skip),
+            "replay" => value.flag(name).map(|()| self.answer = Answer::Replay),
+            "fingerprint" => value.key(name).and_then(|(fingerprint, mistakes)| {
+                self.fingerprint = fingerprint;
+                self.fingerprint_name = Some(name.span());
+                mistakes.of_fingerprint().finish()
+            }),
+            "retain" => value.period(name).map(|period| self.retain = Some(period)),
+            "redelivery" => value
+                .period(name)
+                .map(|period| self.redelivery = Some(period)),
             "guard" => value.guard(name).map(|guard| self.guard = guard),
             "bind" => value.ident(name).map(|bind| self.bind = Some(bind)),
             "table" => value.table(name).map(|table| self.table = Some(table)),

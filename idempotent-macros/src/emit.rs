@@ -5,7 +5,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::Type;
 use syn::spanned::Spanned;
 
-use crate::args::Guard;
+use crate::args::{Answer, Guard};
 use crate::handler::Handler;
 use crate::key::{self, Assertion, BoundPath};
 use crate::output::Output;
@@ -37,7 +37,11 @@ pub(crate) fn handler(
     let transaction = quote_spanned!(place=> #transaction(&mut #claimed));
     let finish = quote_spanned!(place=> #finish(#frame, #claimed, #result).await);
     let ty = output.result();
-    let frame_of = runtime.private("frame", ty.span());
+    let frame_name = match plan.answer {
+        Answer::Outcome => "frame",
+        Answer::Replay => "replay_frame",
+    };
+    let frame_of = runtime.private(frame_name, ty.span());
     let frame_of = quote_spanned!(ty.span()=> #frame_of::<#ty>());
     let described = describe(plan, runtime);
     let key_of = key_of(plan, &description, runtime);
@@ -47,7 +51,8 @@ pub(crate) fn handler(
         let bound = runtime.private("bound", place);
         quote_spanned!(place=> let #bind = #bound(&#claimed);)
     });
-    let body = body(&mut handler, &plan.key, output, runtime);
+    let parts: Vec<&BoundPath> = plan.parts().collect();
+    let body = body(&mut handler, &parts, output, runtime);
 
     frame_function(
         &handler,
@@ -75,12 +80,17 @@ pub(crate) fn handler(
 /// The handler without a frame, beside an error. Its names are used, the one of
 /// `bind` is there: neither is to be the next thing reported.
 pub(crate) fn fallback(
+    answer: Answer,
     bind: Option<&Ident>,
     mut handler: Handler,
     output: &Output,
     runtime: &Runtime,
 ) -> TokenStream {
-    let unclaimed = runtime.private("unclaimed", Span::call_site());
+    let unclaimed = match answer {
+        Answer::Outcome => "unclaimed",
+        Answer::Replay => "unclaimed_replay",
+    };
+    let unclaimed = runtime.private(unclaimed, Span::call_site());
     let names: Vec<Ident> = handler.names().cloned().collect();
     let bind = bind.map(|bind| {
         let (root, hint) = (
@@ -130,23 +140,12 @@ fn braced(handler: &Handler, statements: TokenStream) -> Group {
 /// and with it the check of a default scope.
 fn describe(plan: &Plan, runtime: &Runtime) -> TokenStream {
     let private = |name| runtime.private(name, Span::call_site());
-    let [handler, guard, located] = ["Handler", "Guard", "located"].map(private);
-    let guard = match plan.guard {
-        Guard::Verify => quote!(#guard::Verify),
-        Guard::Savepoint => quote!(#guard::Savepoint),
-    };
-    let table = plan.table.as_ref().map_or_else(
-        || quote!(::core::option::Option::None),
-        |table| quote!(::core::option::Option::Some(#table)),
-    );
+    let [handler, options, located] = ["Handler", "Options", "located"].map(private);
+    let options = options_of(plan, &options, runtime);
     let value = match &plan.scope {
-        Scope::Written(scope) => quote!(#handler::new(#scope, #guard, #table)),
+        Scope::Written(scope) => quote!(#handler::new(#scope, #options)),
         Scope::Default { suffix } => quote! {
-            #handler::with_default_scope(
-                ::core::concat!(::core::module_path!(), #suffix),
-                #guard,
-                #table,
-            )
+            #handler::with_default_scope(::core::concat!(::core::module_path!(), #suffix), #options)
         },
     };
     let reference = match &plan.scope {
@@ -156,16 +155,66 @@ fn describe(plan: &Plan, runtime: &Runtime) -> TokenStream {
     quote!({ static HANDLER: #handler = #value; #reference })
 }
 
+/// What is said, and the rest by default.
+fn options_of(plan: &Plan, options: &TokenStream, runtime: &Runtime) -> TokenStream {
+    let guard = (plan.guard == Guard::Savepoint).then(|| {
+        let guard = runtime.private("Guard", Span::call_site());
+        quote!(guard: #guard::Savepoint,)
+    });
+    let table = plan.table.as_ref();
+    let table = table.map(|table| quote!(table: ::core::option::Option::Some(#table),));
+    let retain = plan.retain;
+    let retain = retain.map(|retain| quote!(retain: ::core::option::Option::Some(#retain),));
+    if guard.is_none() && table.is_none() && retain.is_none() {
+        return quote!(#options::DEFAULT);
+    }
+    quote!(#options { #guard #table #retain ..#options::DEFAULT })
+}
+
 /// A block of its own, so that every temporary is dropped before the first
 /// await. What is called stands where the word `key` stands, and only the part
 /// in its place: rustc then underlines the part, and editors find it there.
 fn key_of(plan: &Plan, description: &Ident, runtime: &Runtime) -> TokenStream {
-    let [new, at, finish] =
-        ["new_key", "at", "finish_key"].map(|name| runtime.private(name, Span::call_site()));
+    let [new, finish, new_fingerprint, finish_fingerprint] = [
+        "new_key",
+        "finish_key",
+        "new_fingerprint",
+        "finish_fingerprint",
+    ]
+    .map(|name| runtime.private(name, Span::call_site()));
     let key = local("key");
-    let parts = plan.key.iter().map(|part| {
+    let parts = parts(&plan.key, plan.key_name, runtime);
+    let key_of = quote! {{
+        let mut #key = #new(#description);
+        #parts
+        #finish(#key)
+    }};
+    let Some(fingerprint) = &plan.fingerprint else {
+        return key_of;
+    };
+    let texts: Vec<_> = fingerprint
+        .parts
+        .iter()
+        .map(|part| part.text.as_str())
+        .collect();
+    let list = texts.join(",");
+    let parts = self::parts(&fingerprint.parts, fingerprint.name, runtime);
+    quote! {
+        #finish_fingerprint(#key_of, #list, {
+            let mut #key = #new_fingerprint();
+            #parts
+            #key
+        })
+    }
+}
+
+/// Writes the parts, one after the other.
+fn parts(parts: &[BoundPath], name: Span, runtime: &Runtime) -> TokenStream {
+    let at = runtime.private("at", Span::call_site());
+    let key = local("key");
+    let parts = parts.iter().map(|part| {
         let writer = key::writer(part.presence, part.assertion);
-        let write = runtime.private(writer, plan.key_name);
+        let write = runtime.private(writer, name);
         let BoundPath {
             tokens, text, span, ..
         } = part;
@@ -181,11 +230,7 @@ fn key_of(plan: &Plan, description: &Ident, runtime: &Runtime) -> TokenStream {
         };
         quote!(#write(#at(&mut #key, #text), #value);)
     });
-    quote! {{
-        let mut #key = #new(#description);
-        #(#parts)*
-        #finish(#key)
-    }}
+    parts.collect()
 }
 
 /// The user's body, once, with its own brace. The branch that never runs tells
@@ -193,7 +238,7 @@ fn key_of(plan: &Plan, description: &Ident, runtime: &Runtime) -> TokenStream {
 /// it read as in a plain `async fn`.
 fn body(
     handler: &mut Handler,
-    key: &[BoundPath],
+    key: &[&BoundPath],
     output: &Output,
     runtime: &Runtime,
 ) -> TokenStream {

@@ -7,7 +7,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::TraitItemFn;
 
-use crate::args;
+use crate::args::{self, Answer};
 use crate::diagnostics;
 use crate::emit;
 use crate::handler::Handler;
@@ -30,28 +30,29 @@ pub(crate) fn expand(args: TokenStream, item: &TokenStream) -> TokenStream {
         Ok(handler) => handler,
         Err(error) => {
             errors.push(error);
-            return verbatim(&announced(item, &runtime), errors);
+            return verbatim(&announced(item, args.answer, &runtime), errors);
         }
     };
     while let Some(second) = handler.take_second() {
         errors.push(diagnostics::second_attribute(&second));
     }
-    let output = match output::rewrite(&mut handler.sig, &runtime) {
+    let output = match output::rewrite(&mut handler.sig, args.answer, &runtime) {
         Ok(output) => output,
         Err(error) => {
             errors.push(error);
-            match output::mend(&mut handler.sig, &runtime) {
+            match output::mend(&mut handler.sig, args.answer, &runtime) {
                 Some(output) => output,
                 None => return verbatim(item, errors),
             }
         }
     };
+    let answer = args.answer;
     let bind = args.bind.clone();
     let bind = bind.filter(|bind| handler.name(bind).is_none());
     match plan(args, &handler, errors) {
         Ok(plan) => emit::handler(&plan, handler, &output, &runtime),
         Err(error) => {
-            let function = emit::fallback(bind.as_ref(), handler, &output, &runtime);
+            let function = emit::fallback(answer, bind.as_ref(), handler, &output, &runtime);
             let error = error.into_compile_error();
             quote!(#function #error)
         }
@@ -66,10 +67,10 @@ fn signature(item: &TokenStream) -> impl Iterator<Item = TokenTree> {
 }
 
 /// A trait's method without a body, as its callers are to see it.
-fn announced(item: &TokenStream, runtime: &Runtime) -> TokenStream {
+fn announced(item: &TokenStream, answer: Answer, runtime: &Runtime) -> TokenStream {
     match syn::parse2::<TraitItemFn>(item.clone()) {
         Ok(mut method) if method.default.is_none() => {
-            output::announce(&mut method.sig, runtime);
+            output::announce(&mut method.sig, answer, runtime);
             method.into_token_stream()
         }
         _ => item.clone(),

@@ -26,12 +26,48 @@ impl Errors {
         }
     }
 
+    /// What is said of the key, said of the fingerprint.
+    pub(crate) fn of_fingerprint(self) -> Self {
+        let Some(errors) = self.0 else {
+            return self;
+        };
+        let mut said = Self::default();
+        for error in errors {
+            let mut text = error.to_string();
+            for (of_key, of_fingerprint) in FINGERPRINT {
+                text = text.replace(of_key, of_fingerprint);
+            }
+            said.push(Error::new(error.span(), text));
+        }
+        said
+    }
+
     /// Ends a stage: nothing that is reported later is the consequence of
     /// something reported so far.
     pub(crate) fn finish(self) -> Result<(), Error> {
         self.0.map_or(Ok(()), Err)
     }
 }
+
+/// The same part in a fingerprint does other harm.
+const FINGERPRINT: [(&str, &str); 10] = [
+    (
+        "name the id that the message was given by its producer, for instance `event.id`",
+        "name a field that the producer sets, for instance `event.amount`",
+    ),
+    ("in the key", "in the fingerprint"),
+    ("for the key's", "for the fingerprint's"),
+    ("part of the key", "part of the fingerprint"),
+    ("outside the key", "outside the fingerprint"),
+    ("`key(", "`fingerprint("),
+    ("the key is too long", "the fingerprint is too long"),
+    (
+        "so that no duplicate is found",
+        "so that every redelivery would be refused",
+    ),
+    ("and would run again", "and would be refused"),
+    ("would be skipped", "would count as equal"),
+];
 
 /// First line: the fact. Second: what to write.
 pub(crate) fn message(span: Span, fact: impl Display, help: impl Display) -> Error {

@@ -1,10 +1,11 @@
 //! The handler's return type: what the body returns, and what the caller sees.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{GenericArgument, PathArguments, ReturnType, Signature, Type, TypeParamBound};
 
+use crate::args::Answer;
 use crate::diagnostics;
 use crate::handler::{last_segment, mentions, ungrouped};
 use crate::paths::Runtime;
@@ -32,11 +33,26 @@ impl Output {
     }
 }
 
+impl Answer {
+    /// The type around the handler's value.
+    fn name(self) -> Ident {
+        let name = match self {
+            Self::Outcome => "Outcome",
+            Self::Replay => "Replay",
+        };
+        Ident::new(name, Span::call_site())
+    }
+}
+
 /// Reads the return type, and rewrites it in the signature to the one that the
 /// caller sees.
-pub(crate) fn rewrite(sig: &mut Signature, runtime: &Runtime) -> syn::Result<Output> {
+pub(crate) fn rewrite(
+    sig: &mut Signature,
+    answer: Answer,
+    runtime: &Runtime,
+) -> syn::Result<Output> {
     if sig.asyncness.is_none() {
-        return rewrite_boxed(sig, runtime);
+        return rewrite_boxed(sig, answer, runtime);
     }
     let ReturnType::Type(_, ty) = &mut sig.output else {
         return Err(diagnostics::no_result(sig));
@@ -49,13 +65,13 @@ pub(crate) fn rewrite(sig: &mut Signature, runtime: &Runtime) -> syn::Result<Out
     }
     check_value(ty)?;
     let result = ty.clone();
-    **ty = Type::Verbatim(outcome(&result, runtime));
+    **ty = Type::Verbatim(outward(&result, answer, runtime));
     Ok(Output::Async { result })
 }
 
 /// Makes of a refused signature the one that its author meant, if it tells: for
 /// callers, beside the error.
-pub(crate) fn mend(sig: &mut Signature, runtime: &Runtime) -> Option<Output> {
+pub(crate) fn mend(sig: &mut Signature, answer: Answer, runtime: &Runtime) -> Option<Output> {
     if let ReturnType::Type(_, ty) = &sig.output
         && is_future(ty)
     {
@@ -73,7 +89,7 @@ pub(crate) fn mend(sig: &mut Signature, runtime: &Runtime) -> Option<Output> {
             if mentions(&result, "impl") {
                 return None;
             }
-            **ty = Type::Verbatim(outcome(ty, runtime));
+            **ty = Type::Verbatim(outward(ty, answer, runtime));
             Output::Async { result }
         }
         output => {
@@ -81,9 +97,9 @@ pub(crate) fn mend(sig: &mut Signature, runtime: &Runtime) -> Option<Output> {
                 ReturnType::Default => Box::new(syn::parse_quote!(())),
                 ReturnType::Type(_, ty) => ty.clone(),
             };
-            let root = runtime.root(Span::call_site());
+            let (root, name) = (runtime.root(Span::call_site()), answer.name());
             *output = syn::parse_quote! {
-                -> ::core::result::Result<#root::Outcome<#value>, #root::Error>
+                -> ::core::result::Result<#root::#name<#value>, #root::Error>
             };
             Output::Bare { value }
         }
@@ -101,13 +117,14 @@ fn is_future(ty: &Type) -> bool {
 }
 
 /// Writes the outward return type of a function without a body.
-pub(crate) fn announce(sig: &mut Signature, runtime: &Runtime) {
+pub(crate) fn announce(sig: &mut Signature, answer: Answer, runtime: &Runtime) {
     if let ReturnType::Type(_, ty) = &mut sig.output
         && !mentions(&ty, "Outcome")
+        && !mentions(&ty, "Replay")
         && !is_future(ty)
         && may_be_result(ty)
     {
-        **ty = Type::Verbatim(outcome(ty, runtime));
+        **ty = Type::Verbatim(outward(ty, answer, runtime));
     }
 }
 
@@ -117,7 +134,9 @@ fn check_value(result: &Type) -> syn::Result<()> {
         return Ok(());
     };
     match value_of_result(&mut path.clone()) {
-        Some(value) if last_segment(value).is_some_and(|name| name == "Outcome") => {
+        Some(value)
+            if last_segment(value).is_some_and(|name| name == "Outcome" || name == "Replay") =>
+        {
             Err(diagnostics::outward_type(value))
         }
         _ => Ok(()),
@@ -133,11 +152,11 @@ fn may_be_result(ty: &Type) -> bool {
     let name = path.path.segments.last().map(|last| last.ident.to_string());
     !matches!(
         name.as_deref(),
-        Some("Option" | "Outcome" | "Box" | "String" | "Vec" | "bool")
+        Some("Option" | "Outcome" | "Replay" | "Box" | "String" | "Vec" | "bool")
     )
 }
 
-fn rewrite_boxed(sig: &mut Signature, runtime: &Runtime) -> syn::Result<Output> {
+fn rewrite_boxed(sig: &mut Signature, answer: Answer, runtime: &Runtime) -> syn::Result<Output> {
     let (not_async, no_result) = (diagnostics::not_async(sig), diagnostics::no_result(sig));
     let ReturnType::Type(_, ty) = &mut sig.output else {
         return Err(not_async);
@@ -162,27 +181,30 @@ fn rewrite_boxed(sig: &mut Signature, runtime: &Runtime) -> syn::Result<Output> 
     }
     check_value(output)?;
     let result = Box::new(output.clone());
-    *output = Type::Verbatim(outcome(&result, runtime));
+    *output = Type::Verbatim(outward(&result, answer, runtime));
     Ok(Output::Boxed {
         result,
         body: body.into_token_stream(),
     })
 }
 
-/// `Result<T, …>` becomes `Result<Outcome<T>, …>` in place, which reads well in
+/// `Result<T, …>` becomes `Result<Outcome<T>, …>`, say, in place, which reads well in
 /// rustdoc. Any other alias goes through a projection.
-fn outcome(result: &Type, runtime: &Runtime) -> TokenStream {
+fn outward(result: &Type, answer: Answer, runtime: &Runtime) -> TokenStream {
     let span = result.span();
+    let mut name = answer.name();
     let root = runtime.root(span);
     if let Type::Path(path) = ungrouped(result) {
         let mut path = path.clone();
         if let Some(value) = value_of_result(&mut path) {
             let span = value.span();
-            *value = Type::Verbatim(quote_spanned!(span=> #root::Outcome<#value>));
+            name.set_span(span);
+            *value = Type::Verbatim(quote_spanned!(span=> #root::#name<#value>));
             return path.into_token_stream();
         }
     }
-    quote_spanned!(span=> <#result as #root::__private::HandlerResult>::Outcome)
+    name.set_span(span);
+    quote_spanned!(span=> <#result as #root::__private::HandlerResult>::#name)
 }
 
 fn value_of_result(path: &mut syn::TypePath) -> Option<&mut Type> {

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use syn::LitStr;
 use syn::ext::IdentExt;
 
-use crate::args::{Args, Guard};
+use crate::args::{Answer, Args, Guard};
 use crate::diagnostics;
 use crate::handler::Handler;
 use crate::key::{self, BoundPath};
@@ -16,9 +16,20 @@ pub(crate) struct Plan {
     pub(crate) key_name: Span,
     pub(crate) scope: Scope,
     pub(crate) tx: Ident,
+    pub(crate) answer: Answer,
+    pub(crate) fingerprint: Option<Fingerprint>,
+    /// Seconds for which keys are kept.
+    pub(crate) retain: Option<u64>,
     pub(crate) guard: Guard,
     pub(crate) bind: Option<Ident>,
     pub(crate) table: Option<LitStr>,
+}
+
+/// What else must be the same when a key comes again.
+pub(crate) struct Fingerprint {
+    pub(crate) parts: Vec<BoundPath>,
+    /// The word `fingerprint`.
+    pub(crate) name: Span,
 }
 
 pub(crate) enum Scope {
@@ -29,6 +40,16 @@ pub(crate) enum Scope {
     },
 }
 
+impl Plan {
+    /// Of the key, and of the fingerprint.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &BoundPath> {
+        let compared = self.fingerprint.iter();
+        self.key
+            .iter()
+            .chain(compared.flat_map(|fingerprint| &fingerprint.parts))
+    }
+}
+
 /// What is written, what it names, what that makes of messages: each as far as
 /// it does not follow from a mistake.
 pub(crate) fn plan(args: Args, handler: &Handler, mut errors: Errors) -> syn::Result<Plan> {
@@ -37,9 +58,12 @@ pub(crate) fn plan(args: Args, handler: &Handler, mut errors: Errors) -> syn::Re
     }
     let tx = transaction(&args, handler, &mut errors);
     let key = key(&args, handler, &mut errors);
+    let fingerprint = fingerprint(&args, handler, &mut errors);
+    check_retention(&args, &mut errors);
     let is_skip_known = check_skip(&args, handler, &mut errors);
     check_bind(&args, handler, &mut errors);
-    if let (Some(tx), Some(_), true) = (&tx, &key, is_skip_known) {
+    let is_compared_known = args.is_read("fingerprint");
+    if let (Some(tx), Some(_), true, true) = (&tx, &key, is_skip_known, is_compared_known) {
         check_grain(&args, handler, tx, &mut errors);
     }
     let scope =
@@ -51,6 +75,9 @@ pub(crate) fn plan(args: Args, handler: &Handler, mut errors: Errors) -> syn::Re
             key_name: args.key_name.unwrap_or_else(Span::call_site),
             scope,
             tx,
+            answer: args.answer,
+            fingerprint,
+            retain: args.retain.map(|period| period.seconds),
             guard: args.guard,
             bind: args.bind,
             table: args.table,
@@ -94,6 +121,37 @@ fn key(args: &Args, handler: &Handler, errors: &mut Errors) -> Option<Vec<BoundP
     let parts: TokenStream = args.key.iter().map(|path| path.tokens.clone()).collect();
     errors.push(diagnostics::constant(parts, &texts.join(", ")));
     None
+}
+
+/// Its parts, if every one is understood and bound.
+fn fingerprint(args: &Args, handler: &Handler, errors: &mut Errors) -> Option<Fingerprint> {
+    let mut mistakes = Errors::default();
+    let paths = &args.fingerprint;
+    key::judge_names(paths, handler, &mut mistakes);
+    let bound = paths
+        .iter()
+        .map(|path| key::bind(path, handler, &mut mistakes));
+    let parts: Vec<_> = bound.collect();
+    let parts: Option<Vec<_>> = parts.into_iter().collect();
+    if let Err(mistakes) = mistakes.of_fingerprint().finish() {
+        errors.push(mistakes);
+    }
+    Some(Fingerprint {
+        parts: parts?,
+        name: args.fingerprint_name?,
+    })
+}
+
+/// A key that is forgotten before the last redelivery lets that run again.
+fn check_retention(args: &Args, errors: &mut Errors) {
+    if let (Some(retain), Some(redelivery)) = (&args.retain, &args.redelivery)
+        && retain.seconds < redelivery.seconds
+    {
+        errors.push(diagnostics::retained_too_short(
+            &retain.written,
+            &redelivery.written,
+        ));
+    }
 }
 
 /// Says whether all that is skipped is known.
@@ -166,7 +224,16 @@ fn scope(args: &Args, handler: &Handler, errors: &mut Errors) -> Scope {
 fn check_grain(args: &Args, handler: &Handler, tx: &Ident, errors: &mut Errors) {
     let Args { key, skip, .. } = args;
     let is_in_key = |name: &Ident| key.iter().any(|path| path.roots.contains(name));
-    for root in key.iter().flat_map(|path| &path.roots) {
+    let is_compared = |name: &Ident| {
+        args.fingerprint
+            .iter()
+            .any(|path| path.roots.contains(name))
+    };
+    for root in key
+        .iter()
+        .chain(&args.fingerprint)
+        .flat_map(|path| &path.roots)
+    {
         if root == tx {
             errors.push(diagnostics::transaction_in_key(root));
         }
@@ -180,10 +247,9 @@ fn check_grain(args: &Args, handler: &Handler, tx: &Ident, errors: &mut Errors) 
     }
     for param in &handler.params {
         let is_covered = param.is_ignored()
-            || param
-                .names
-                .iter()
-                .any(|name| name == tx || is_in_key(name) || skip.contains(name));
+            || param.names.iter().any(|name| {
+                name == tx || is_in_key(name) || is_compared(name) || skip.contains(name)
+            });
         if let (false, Some(name)) = (is_covered, param.names.first()) {
             errors.push(diagnostics::too_coarse(
                 param.span,

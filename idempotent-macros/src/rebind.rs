@@ -9,7 +9,7 @@ use crate::key::BoundPath;
 
 /// `mut name: T` becomes `name: T`, and `let mut name = name;` in the body, which
 /// is what changes it. Where the key may, too, both are `mut`, needed or not.
-pub(crate) fn rebind(handler: &mut Handler, key: &[BoundPath]) -> TokenStream {
+pub(crate) fn rebind(handler: &mut Handler, key: &[&BoundPath]) -> TokenStream {
     let mut rebound = TokenStream::new();
     for input in &mut handler.sig.inputs {
         let FnArg::Typed(typed) = input else {
@@ -21,7 +21,7 @@ pub(crate) fn rebind(handler: &mut Handler, key: &[BoundPath]) -> TokenStream {
         let (name, Some(mutability)) = (&pat.ident, pat.mutability) else {
             continue;
         };
-        let may_change = |part: &BoundPath| part.changeable.contains(name);
+        let may_change = |part: &&BoundPath| part.changeable.contains(name);
         let allow = key
             .iter()
             .any(may_change)

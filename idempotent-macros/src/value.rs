@@ -6,7 +6,7 @@ use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{Ident, LitStr, Path, Token};
 
-use crate::args::Guard;
+use crate::args::{Guard, Period};
 use crate::diagnostics;
 use crate::key::{self, KeyPath};
 use crate::mistakes::Errors;
@@ -44,6 +44,26 @@ impl Value {
             Ok(text)
         } else {
             Err(diagnostics::scope_alphabet(&text))
+        }
+    }
+
+    /// An argument that stands for itself.
+    pub(crate) fn flag(self, name: &Ident) -> syn::Result<()> {
+        match self {
+            Self::Nothing => Ok(()),
+            _ => Err(diagnostics::argument_shape(name, name.span())),
+        }
+    }
+
+    /// `"7 days"`, in whole seconds, of which there is at least one.
+    pub(crate) fn period(self, name: &Ident) -> syn::Result<Period> {
+        let written = self.string(name)?;
+        match humantime::parse_duration(&written.value()) {
+            Ok(period) if (1..=MOST_SECONDS).contains(&period.as_secs()) => Ok(Period {
+                seconds: period.as_secs(),
+                written,
+            }),
+            _ => Err(diagnostics::unread_period(&written)),
         }
     }
 
@@ -128,6 +148,9 @@ impl Value {
         }
     }
 }
+
+/// A hundred years: more is a mistake, and overflows the times of some databases.
+const MOST_SECONDS: u64 = 100 * 366 * 24 * 60 * 60;
 
 fn first_span(tokens: &TokenStream) -> Option<Span> {
     tokens.clone().into_iter().next().map(|token| token.span())

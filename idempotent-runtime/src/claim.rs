@@ -10,11 +10,10 @@ use sqlx_core::transaction::TransactionManager;
 use uuid::Uuid;
 
 use crate::error::{Cause, Error, Lost};
-use crate::frame::Frame;
+use crate::frame::{Answer, Frame};
 use crate::handler::{Guard, Handler};
-use crate::key::Key;
-use crate::outcome::Outcome;
-use crate::store::{Row, Store, Unproven};
+use crate::key::{Fingerprint, Key};
+use crate::store::{self, Earlier, Store, Unproven};
 
 /// The claim of the message at hand, as `bind = claim` names it in a handler's
 /// body.
@@ -128,10 +127,41 @@ pub async fn claim<'a, 'c, R, T, E, O, DB: Store>(
     handler: &'static Handler,
     key: Key,
 ) -> Result<Claimed<'a, 'c, DB>, O> {
-    match try_claim(tx, handler, key).await {
-        Ok(Some(claimed)) => Ok(claimed),
-        Ok(None) => Err((frame.make)(Ok(Outcome::Duplicate))),
-        Err(error) => Err(frame.fail(error)),
+    let recall = match (&key.fingerprint(), frame.codec) {
+        (None, None) => Recall::Nothing,
+        _ => Recall::Earlier,
+    };
+    let (text, fingerprint) = (key.text().to_owned(), key.fingerprint());
+    let earlier = match try_claim(tx, handler, key, recall).await {
+        Ok(Claiming::Claimed(claimed)) => return Ok(claimed),
+        Ok(Claiming::Duplicate(earlier)) => earlier,
+        Err(error) => return Err(frame.fail(error)),
+    };
+    let answer = earlier.map_or(Ok(Answer::Duplicate), |earlier| {
+        check_fingerprint(fingerprint, &earlier)?;
+        match frame.codec {
+            Some(codec) => codec
+                .decode(earlier.result.as_deref())
+                .map(Answer::Replayed),
+            None => Ok(Answer::Duplicate),
+        }
+    });
+    Err(match answer {
+        Ok(answer) => (frame.make)(Ok(answer)),
+        Err(cause) => frame.fail(Error::about(handler.scope, &text, cause)),
+    })
+}
+
+/// Tested before anything else is said of a duplicate. A fingerprint of other
+/// parts, or of none, tells nothing.
+fn check_fingerprint(of_message: Option<Fingerprint>, earlier: &Earlier) -> Result<(), Cause> {
+    match (of_message, &earlier.fingerprint) {
+        (Some(of_message), Some(stored)) if of_message.differs_from(stored) => {
+            Err(Cause::KeyReused {
+                since: earlier.processed_at.clone(),
+            })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -156,23 +186,45 @@ pub async fn finish<R, T, E, O, DB: Store>(
     claimed: Claimed<'_, '_, DB>,
     result: R,
 ) -> O {
-    match (frame.read)(result) {
-        Ok(value) => match claimed.prove().await {
-            Ok(()) => (frame.make)(Ok(Outcome::Processed(value))),
+    let value = match (frame.read)(result) {
+        Ok(value) => value,
+        Err(error) => {
+            return match claimed.undo().await {
+                Ok(()) => (frame.make)(Err(error)),
+                Err(lost) => frame.fail(lost),
+            };
+        }
+    };
+    match frame.codec.map(|codec| codec.encode(&value)).transpose() {
+        Ok(stored) => match claimed.prove(stored.as_deref()).await {
+            Ok(()) => (frame.make)(Ok(Answer::Processed(value))),
             Err(error) => frame.fail(error),
         },
-        Err(error) => match claimed.undo().await {
-            Ok(()) => (frame.make)(Err(error)),
-            Err(lost) => frame.fail(lost),
-        },
+        Err(cause) => {
+            let error = claimed.error(cause);
+            frame.fail(claimed.undo().await.err().unwrap_or(error))
+        }
     }
+}
+
+/// Whether a duplicate needs to know what the earlier delivery left.
+#[derive(Clone, Copy)]
+enum Recall {
+    Nothing,
+    Earlier,
+}
+
+enum Claiming<'a, 'c, DB: Store> {
+    Claimed(Claimed<'a, 'c, DB>),
+    Duplicate(Option<Earlier>),
 }
 
 async fn try_claim<'a, 'c, DB: Store>(
     tx: &'a mut Transaction<'c, DB>,
     handler: &'static Handler,
     key: Key,
-) -> Result<Option<Claimed<'a, 'c, DB>>, Error> {
+    recall: Recall,
+) -> Result<Claiming<'a, 'c, DB>, Error> {
     handler.check_scope()?;
     if !is_open(tx) {
         return Err(Error::about(key.scope(), key.text(), Lost::NotOpen));
@@ -185,17 +237,17 @@ async fn try_claim<'a, 'c, DB: Store>(
         ));
     }
     match handler.guard {
-        Guard::Verify => match DB::claim(tx, row(handler, &key)).await {
-            Ok(Some(mark)) => Ok(Some(Claimed {
+        Guard::Verify => match claim_or_recall(tx, row(handler, &key), recall).await {
+            Ok(Row::New(mark)) => Ok(Claiming::Claimed(Claimed {
                 tx,
                 handler,
                 key,
                 proof: Proof::Mark(mark),
             })),
-            Ok(None) => Ok(None),
+            Ok(Row::Old(earlier)) => Ok(Claiming::Duplicate(earlier)),
             Err(unproven) => Err(Error::about(key.scope(), key.text(), unproven)),
         },
-        Guard::Savepoint => claim_under_savepoint(tx, handler, key).await,
+        Guard::Savepoint => claim_under_savepoint(tx, handler, key, recall).await,
     }
 }
 
@@ -203,7 +255,8 @@ async fn claim_under_savepoint<'a, 'c, DB: Store>(
     tx: &'a mut Transaction<'c, DB>,
     handler: &'static Handler,
     key: Key,
-) -> Result<Option<Claimed<'a, 'c, DB>>, Error> {
+    recall: Recall,
+) -> Result<Claiming<'a, 'c, DB>, Error> {
     let savepoint = match DB::set_savepoint(tx).await {
         Ok(savepoint) => savepoint,
         // sqlx finds no transaction to set it in.
@@ -219,15 +272,15 @@ async fn claim_under_savepoint<'a, 'c, DB: Store>(
         key,
         proof: Proof::Savepoint(savepoint, None),
     };
-    match DB::claim(claimed.tx, row(handler, &claimed.key)).await {
-        Ok(Some(claim)) => {
+    match claim_or_recall(claimed.tx, row(handler, &claimed.key), recall).await {
+        Ok(Row::New(claim)) => {
             if let Proof::Savepoint(_, mark) = &mut claimed.proof {
                 *mark = Some(claim);
             }
-            Ok(Some(claimed))
+            Ok(Claiming::Claimed(claimed))
         }
         // Nothing of it is to stay: dropped, it rolls back an empty savepoint.
-        Ok(None) => Ok(None),
+        Ok(Row::Old(earlier)) => Ok(Claiming::Duplicate(earlier)),
         Err(unproven) => {
             let error = Error::about(handler.scope, claimed.key.text(), unproven);
             claimed.undo().await?;
@@ -236,14 +289,39 @@ async fn claim_under_savepoint<'a, 'c, DB: Store>(
     }
 }
 
+/// The key's row: ours, or of an earlier delivery.
+enum Row<M> {
+    New(M),
+    Old(Option<Earlier>),
+}
+
+async fn claim_or_recall<DB: Store>(
+    tx: &mut Transaction<'_, DB>,
+    row: store::Row<'_>,
+    recall: Recall,
+) -> Result<Row<DB::Mark>, Unproven> {
+    loop {
+        if let Some(mark) = DB::claim(tx, row).await? {
+            return Ok(Row::New(mark));
+        }
+        let Recall::Earlier = recall else {
+            return Ok(Row::Old(None));
+        };
+        if let Some(earlier) = DB::recall(tx, row).await? {
+            return Ok(Row::Old(Some(earlier)));
+        }
+        // Pruned in between: now it is a new message.
+    }
+}
+
 impl<DB: Store> Claimed<'_, '_, DB> {
-    async fn prove(mut self) -> Result<(), Error> {
+    async fn prove(mut self, result: Option<&[u8]>) -> Result<(), Error> {
         let row = row(self.handler, &self.key);
         let proven = match &self.proof {
             _ if !is_open(self.tx) => Err(Unproven::Lost(Lost::Dropped)),
-            Proof::Mark(mark) => DB::prove(self.tx, row, mark).await,
+            Proof::Mark(mark) => DB::prove(self.tx, row, mark, result).await,
             Proof::Savepoint(savepoint, Some(mark)) => {
-                DB::release(self.tx, row, savepoint, mark).await
+                DB::release(self.tx, row, savepoint, mark, result).await
             }
             Proof::Savepoint(_, None) | Proof::Settled => Err(Unproven::Lost(Lost::NotOpen)),
         };
@@ -287,10 +365,12 @@ fn is_open<DB: Store>(tx: &Transaction<'_, DB>) -> bool {
     DB::TransactionManager::get_transaction_depth(tx) > 0
 }
 
-fn row<'k>(handler: &'static Handler, key: &'k Key) -> Row<'k> {
-    Row {
+fn row<'k>(handler: &'static Handler, key: &'k Key) -> store::Row<'k> {
+    store::Row {
         table: &handler.table,
         scope: handler.scope,
         key: key.text(),
+        retain: handler.retain,
+        fingerprint: key.fingerprint_bytes(),
     }
 }

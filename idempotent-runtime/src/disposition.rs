@@ -28,7 +28,9 @@ pub enum Disposition {
 ///
 /// A lost message is worse than a second run: everything is redelivered,
 /// unknown errors too, except a message without a key
-/// ([`Error::is_missing_key`]) and what the handler itself declared
+/// ([`Error::is_missing_key`]), one with the key of another
+/// ([`Error::is_key_reused`]), one whose result cannot be given back
+/// ([`Error::is_result_unreadable`]), and what the handler itself declared
 /// [`Permanent`].
 ///
 /// The chain of sources is searched, from the error down. For
@@ -49,7 +51,10 @@ pub enum Disposition {
 pub fn disposition(error: &(dyn StdError + 'static)) -> Disposition {
     let rejected = links(error).any(|link| match link {
         Link::Permanent => true,
-        Link::Cause(cause) => matches!(cause, Cause::MissingKey { .. }),
+        Link::Cause(cause) => matches!(
+            cause,
+            Cause::MissingKey { .. } | Cause::KeyReused { .. } | Cause::Unreadable(_)
+        ),
         Link::Sqlx(_) | Link::Database(_) | Link::Io(_) => false,
     });
     if rejected {

@@ -43,6 +43,12 @@ pub(crate) enum Cause {
         scope: &'static str,
         function: &'static str,
     },
+    KeyReused {
+        /// When the message was first processed.
+        since: String,
+    },
+    Unstorable(Box<dyn StdError + Send + Sync>),
+    Unreadable(Box<dyn StdError + Send + Sync>),
     Table(String),
     Unsupported(&'static str),
 }
@@ -132,6 +138,22 @@ impl Error {
         matches!(self.0.cause, Cause::MissingKey { .. })
     }
 
+    /// Says whether the key belongs to another message: one with the same key and
+    /// another `fingerprint` was processed before. Nothing ran, and what that one
+    /// stored is not given away.
+    #[must_use]
+    pub const fn is_key_reused(&self) -> bool {
+        matches!(self.0.cause, Cause::KeyReused { .. })
+    }
+
+    /// Says whether the message was processed before, and what it returned then
+    /// cannot be given back: the handler had no `replay` then, or the type of its
+    /// value has changed. It does not run again.
+    #[must_use]
+    pub const fn is_result_unreadable(&self) -> bool {
+        matches!(self.0.cause, Cause::Unreadable(_))
+    }
+
     /// Says whether the transaction that claimed the key was gone when the
     /// handler returned: aborted by a swallowed error, or ended by the
     /// handler itself.
@@ -174,6 +196,17 @@ impl Display for Error {
                 f,
                 "default scope `{scope}` would not be its own: `{function}` is not a free function of its module; \
                  write `scope = \"…\"`",
+            ),
+            Cause::KeyReused { since } => write!(
+                f,
+                "the key belongs to another message, which was processed at {since}"
+            ),
+            Cause::Unstorable(error) => {
+                write!(f, "the result cannot be stored for a replay: {error}")
+            }
+            Cause::Unreadable(error) => write!(
+                f,
+                "the message was processed before, and its result cannot be read: {error}"
             ),
             Cause::Table(fact) => f.write_str(fact),
             Cause::Unsupported(fact) => f.write_str(fact),
@@ -230,6 +263,11 @@ impl Display for Cause {
                 "a handler in an `impl`, a trait or another function may share module, name and key with one \
                  that would swallow its messages",
             ),
+            Self::KeyReused { .. } => f.write_str(
+                "the fingerprints differ: reject the message, or add to `key` what tells the two apart",
+            ),
+            Self::Unstorable(_) => f.write_str("nothing was committed: see the docs of `replay`"),
+            Self::Unreadable(_) => f.write_str("it is not run again: look the effect up by its key"),
             Self::Table(_) => f.write_str("see the docs of `Table`"),
             Self::Unsupported(_) => f.write_str("see the docs of `Attempts`"),
         }
@@ -240,6 +278,7 @@ impl StdError for Cause {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
             Self::Sqlx(error) => Some(error),
+            Self::Unstorable(error) | Self::Unreadable(error) => Some(&**error),
             _ => None,
         }
     }

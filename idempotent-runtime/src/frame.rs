@@ -5,8 +5,9 @@
     reason = "the functions that return a result are hidden"
 )]
 
-use crate::error::Error;
-use crate::outcome::Outcome;
+use crate::error::{Cause, Error};
+use crate::outcome::{Outcome, Replay};
+use crate::replay::{Codec, Replayable};
 
 /// The `Result` that a handler's body returns.
 #[diagnostic::on_unimplemented(
@@ -21,23 +22,32 @@ pub trait HandlerResult {
     type Error;
     /// What the caller sees.
     type Outcome;
+    /// The same of a handler with `replay`.
+    type Replay;
 
     /// The result, in the one shape the frame works with.
     fn into_result(self) -> Result<Self::Value, Self::Error>;
     /// Back to the shape the caller sees.
     fn from_result(result: Result<Outcome<Self::Value>, Self::Error>) -> Self::Outcome;
+    /// The same for `replay`.
+    fn from_replay(result: Result<Replay<Self::Value>, Self::Error>) -> Self::Replay;
 }
 
 impl<T, E> HandlerResult for Result<T, E> {
     type Value = T;
     type Error = E;
     type Outcome = Result<Outcome<T>, E>;
+    type Replay = Result<Replay<T>, E>;
 
     fn into_result(self) -> Self {
         self
     }
 
     fn from_result(result: Result<Outcome<T>, E>) -> Self::Outcome {
+        result
+    }
+
+    fn from_replay(result: Result<Replay<T>, E>) -> Self::Replay {
         result
     }
 }
@@ -64,8 +74,20 @@ impl<E: From<Error>> HandlerError for E {
 /// none, [`frame`] is refused, and nothing that works with the frame after it.
 pub struct Frame<R, T, E, O> {
     pub(crate) read: fn(R) -> Result<T, E>,
-    pub(crate) make: fn(Result<Outcome<T>, E>) -> O,
+    pub(crate) make: fn(Result<Answer<T>, E>) -> O,
     convert: fn(Error) -> E,
+    /// Of a handler with `replay`.
+    pub(crate) codec: Option<Codec<T>>,
+}
+
+/// What there is to tell the caller, in the one shape the frame works with.
+pub(crate) enum Answer<T> {
+    /// The handler ran.
+    Processed(T),
+    /// It ran before.
+    Duplicate,
+    /// It ran before, and returned this.
+    Replayed(T),
 }
 
 impl<R, T, E, O> Clone for Frame<R, T, E, O> {
@@ -92,8 +114,39 @@ where
 {
     Frame {
         read: R::into_result,
-        make: R::from_result,
+        make: |answer| {
+            R::from_result(answer.map(|answer| match answer {
+                Answer::Processed(value) => Outcome::Processed(value),
+                Answer::Duplicate | Answer::Replayed(_) => Outcome::Duplicate,
+            }))
+        },
         convert: HandlerError::from_idempotent,
+        codec: None,
+    }
+}
+
+/// The same for `replay`, which asks the value for more.
+#[must_use]
+pub fn replay_frame<R>() -> Frame<R, R::Value, R::Error, R::Replay>
+where
+    R: HandlerResult,
+    R::Error: HandlerError,
+    R::Value: Replayable,
+{
+    Frame {
+        read: R::into_result,
+        make: |answer| {
+            R::from_replay(answer.and_then(|answer| match answer {
+                Answer::Processed(value) => Ok(Replay::Processed(value)),
+                Answer::Replayed(value) => Ok(Replay::Replayed(value)),
+                // A codec makes values of duplicates.
+                Answer::Duplicate => Err(R::Error::from_idempotent(Error::new(Cause::Unreadable(
+                    "it was not read".into(),
+                )))),
+            }))
+        },
+        convert: HandlerError::from_idempotent,
+        codec: Some(Codec::new()),
     }
 }
 
@@ -112,4 +165,9 @@ pub fn hint<R>() -> R {
 /// compile, and callers see the type that they will see once it does.
 pub fn unclaimed<R: HandlerResult>(result: R) -> R::Outcome {
     R::from_result(result.into_result().map(Outcome::Processed))
+}
+
+/// The same of one with `replay`.
+pub fn unclaimed_replay<R: HandlerResult>(result: R) -> R::Replay {
+    R::from_replay(result.into_result().map(Replay::Processed))
 }

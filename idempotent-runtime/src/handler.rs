@@ -15,8 +15,30 @@ pub struct Handler {
     pub(crate) scope: &'static str,
     pub(crate) table: Table,
     pub(crate) guard: Guard,
+    /// Seconds for which its keys are kept.
+    pub(crate) retain: Option<u64>,
     /// The handler's path, if its default scope does not begin with it.
     stray: OnceLock<&'static str>,
+}
+
+/// What the attribute's arguments say, beside the scope.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// `guard = "…"`
+    pub guard: Guard,
+    /// `table = "…"`
+    pub table: Option<&'static str>,
+    /// `retain = "…"`, in seconds.
+    pub retain: Option<u64>,
+}
+
+impl Options {
+    /// What they are where nothing is said.
+    pub const DEFAULT: Self = Self {
+        guard: Guard::Verify,
+        table: None,
+        retain: None,
+    };
 }
 
 /// What proves that the claim's transaction is still alive after the body.
@@ -32,14 +54,15 @@ impl Handler {
     /// A handler whose scope was written by hand. The attribute has looked at
     /// both names, so that the compiler need not do it again for each handler.
     #[must_use]
-    pub const fn new(scope: &'static str, guard: Guard, table: Option<&'static str>) -> Self {
+    pub const fn new(scope: &'static str, options: Options) -> Self {
         Self {
             scope,
-            table: match table {
+            table: match options.table {
                 Some(name) => Table::literal(name),
                 None => Table::literal("processed_messages"),
             },
-            guard,
+            guard: options.guard,
+            retain: options.retain,
             stray: OnceLock::new(),
         }
     }
@@ -50,17 +73,13 @@ impl Handler {
     ///
     /// At compile time, if that does not fit.
     #[must_use]
-    pub const fn with_default_scope(
-        scope: &'static str,
-        guard: Guard,
-        table: Option<&'static str>,
-    ) -> Self {
+    pub const fn with_default_scope(scope: &'static str, options: Options) -> Self {
         assert!(
             is_scope(scope),
             "the default scope of this idempotent handler, its path and key, is not 1 to 128 of \
              `A-Za-z0-9_.:(),-`\nhelp: write `scope = \"…\"`"
         );
-        Self::new(scope, guard, table)
+        Self::new(scope, options)
     }
 
     /// Refuses a default scope that another handler may have too.
@@ -157,7 +176,7 @@ pub fn finish_key(key: KeyBuilder) -> Key {
 
 #[cfg(test)]
 mod tests {
-    use super::{Guard, Handler, is_same_path, is_scope, located, names_are_known};
+    use super::{Handler, Options, is_same_path, is_scope, located, names_are_known};
 
     #[test]
     fn scopes() {
@@ -175,11 +194,8 @@ mod tests {
     }
 
     fn free() -> &'static Handler {
-        static HANDLER: Handler = Handler::with_default_scope(
-            concat!(module_path!(), "::free(id)"),
-            Guard::Verify,
-            Some("seen"),
-        );
+        static HANDLER: Handler =
+            Handler::with_default_scope(concat!(module_path!(), "::free(id)"), Options::DEFAULT);
         located(&HANDLER, &|| {})
     }
 
@@ -189,8 +205,7 @@ mod tests {
         fn associated() -> &'static Handler {
             static HANDLER: Handler = Handler::with_default_scope(
                 concat!(module_path!(), "::associated(id)"),
-                Guard::Verify,
-                Some("seen"),
+                Options::DEFAULT,
             );
             located(&HANDLER, &|| {})
         }
@@ -223,8 +238,7 @@ mod tests {
         fn free() -> &'static Handler {
             static HANDLER: Handler = Handler::with_default_scope(
                 concat!(module_path!(), "::free(id)"),
-                Guard::Verify,
-                Some("seen"),
+                Options::DEFAULT,
             );
             located(&HANDLER, &|| {})
         }

@@ -92,6 +92,7 @@ mod frame;
 mod handler;
 mod key;
 mod outcome;
+mod replay;
 mod retry;
 mod store;
 mod table;
@@ -103,7 +104,7 @@ pub use disposition::{Disposition, Permanent, disposition};
 pub use error::Error;
 pub use idempotent_macros::{KeyPart, idempotent};
 pub use key::{KeyPart, KeyText, KeyWriter};
-pub use outcome::Outcome;
+pub use outcome::{Outcome, Replay};
 pub use sqlx;
 pub use store::Store;
 pub use table::{Table, migrate, schema_sql, verify_schema};
@@ -120,11 +121,14 @@ pub mod __private {
     pub use crate::claim::{
         Claimed, HandlerTransaction, bound, claim, finish, transaction, transaction_of,
     };
-    pub use crate::frame::{Frame, HandlerError, HandlerResult, frame, hint, unclaimed};
-    pub use crate::handler::{Guard, Handler, finish_key, located, new_key};
+    pub use crate::frame::{
+        Frame, HandlerError, HandlerResult, frame, hint, replay_frame, unclaimed, unclaimed_replay,
+    };
+    pub use crate::handler::{Guard, Handler, Options, finish_key, located, new_key};
     pub use crate::key::{
-        Key, KeyBuilder, PartOption, TextOption, at, nullable_part, nullable_stable_part, part,
-        required_part, required_stable_part, stable_part,
+        Key, KeyBuilder, PartOption, TextOption, at, finish_fingerprint, new_fingerprint,
+        nullable_part, nullable_stable_part, part, required_part, required_stable_part,
+        stable_part,
     };
     pub use crate::retry::{Probe, ViaDeref, ViaDerefSync, ViaError, ViaNothing};
     pub use crate::transact::{

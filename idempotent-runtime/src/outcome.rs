@@ -50,3 +50,54 @@ impl<T> Outcome<T> {
         }
     }
 }
+
+/// What became of one delivery to a handler with `replay`.
+///
+/// Both variants mean the same to the broker: once the transaction has
+/// committed, acknowledge the message, or answer the request. There will be no
+/// third.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_runtime::Replay;
+///
+/// let first = Replay::Processed(7);
+/// let again = Replay::Replayed(7);
+///
+/// assert!(!first.is_replayed());
+/// assert!(again.is_replayed());
+/// assert_eq!(first.into_inner(), again.into_inner());
+/// ```
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[must_use = "a `Replay` holds the result of the message, of now or of before"]
+pub enum Replay<T> {
+    /// The handler ran and returned this value.
+    Processed(T),
+    /// The message was processed before: this is what the handler returned then.
+    Replayed(T),
+}
+
+impl<T> Replay<T> {
+    /// Says whether the message was processed before.
+    #[must_use]
+    pub const fn is_replayed(&self) -> bool {
+        matches!(self, Self::Replayed(_))
+    }
+
+    /// Returns the handler's value, of now or of before.
+    #[must_use]
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Processed(value) | Self::Replayed(value) => value,
+        }
+    }
+
+    /// Applies a function to the handler's value.
+    pub fn map<U>(self, with: impl FnOnce(T) -> U) -> Replay<U> {
+        match self {
+            Self::Processed(value) => Replay::Processed(with(value)),
+            Self::Replayed(value) => Replay::Replayed(with(value)),
+        }
+    }
+}

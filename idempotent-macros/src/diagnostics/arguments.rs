@@ -94,6 +94,27 @@ pub(crate) fn scope_alphabet(scope: &LitStr) -> Error {
     )
 }
 
+pub(crate) fn unread_period(period: &LitStr) -> Error {
+    message(
+        period.span(),
+        format!("`{}` is not a stretch of time", period.value()),
+        "write for instance `\"7 days\"`, `\"36 hours\"` or `\"90 minutes\"`, 1 second to 100 years",
+    )
+}
+
+pub(crate) fn retained_too_short(retain: &LitStr, redelivery: &LitStr) -> Error {
+    message(
+        retain.span(),
+        format!(
+            "keys are kept for `{}`, and the broker can deliver again after `{}`: \
+             such a message would run twice",
+            retain.value(),
+            redelivery.value()
+        ),
+        "keep them longer than the latest redelivery",
+    )
+}
+
 pub(crate) fn unknown_guard(guard: &LitStr) -> Error {
     let value = guard.value();
     let help = match near(&value, ["verify", "savepoint"].into_iter()) {

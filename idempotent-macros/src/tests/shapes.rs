@@ -30,8 +30,7 @@ fn free_function() {
                 let handler = {
                     static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::with_default_scope(
                         ::core::concat!(::core::module_path!(), "::notify(event.id,channel)"),
-                        ::idempotent_runtime::__private::Guard::Verify,
-                        ::core::option::Option::None,
+                        ::idempotent_runtime::__private::Options::DEFAULT,
                     );
                     ::idempotent_runtime::__private::located(&HANDLER, &|| {})
                 };
@@ -104,8 +103,11 @@ fn every_argument() {
                 let handler = {
                     static HANDLER: company::idempotent::__private::Handler = company::idempotent::__private::Handler::new(
                         "audit",
-                        company::idempotent::__private::Guard::Savepoint,
-                        ::core::option::Option::Some("inbox.seen"),
+                        company::idempotent::__private::Options {
+                            guard: company::idempotent::__private::Guard::Savepoint,
+                            table: ::core::option::Option::Some("inbox.seen"),
+                            ..company::idempotent::__private::Options::DEFAULT
+                        },
                     );
                     &HANDLER
                 };
@@ -170,8 +172,7 @@ fn wrapped_parts() {
                 let handler = {
                     static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::new(
                         "wrapped",
-                        ::idempotent_runtime::__private::Guard::Verify,
-                        ::core::option::Option::None,
+                        ::idempotent_runtime::__private::Options::DEFAULT,
                     );
                     &HANDLER
                 };
@@ -248,8 +249,7 @@ fn method() {
                 let handler = {
                     static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::new(
                         "orders",
-                        ::idempotent_runtime::__private::Guard::Verify,
-                        ::core::option::Option::None,
+                        ::idempotent_runtime::__private::Options::DEFAULT,
                     );
                     &HANDLER
                 };
@@ -324,8 +324,7 @@ fn generic() {
                 let handler = {
                     static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::new(
                         "generic",
-                        ::idempotent_runtime::__private::Guard::Verify,
-                        ::core::option::Option::None,
+                        ::idempotent_runtime::__private::Options::DEFAULT,
                     );
                     &HANDLER
                 };
@@ -397,8 +396,7 @@ fn patterns() {
                 let handler = {
                     static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::with_default_scope(
                         ::core::concat!(::core::module_path!(), "::handle(id,a,list)"),
-                        ::idempotent_runtime::__private::Guard::Verify,
-                        ::core::option::Option::None,
+                        ::idempotent_runtime::__private::Options::DEFAULT,
                     );
                     ::idempotent_runtime::__private::located(&HANDLER, &|| {})
                 };
@@ -469,8 +467,7 @@ fn alias_of_result() {
                 let handler = {
                     static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::with_default_scope(
                         ::core::concat!(::core::module_path!(), "::handle(id)"),
-                        ::idempotent_runtime::__private::Guard::Verify,
-                        ::core::option::Option::None,
+                        ::idempotent_runtime::__private::Options::DEFAULT,
                     );
                     ::idempotent_runtime::__private::located(&HANDLER, &|| {})
                 };
@@ -557,8 +554,7 @@ fn boxed_future() {
                     let handler = {
                         static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::new(
                             "boxed",
-                            ::idempotent_runtime::__private::Guard::Verify,
-                            ::core::option::Option::None,
+                            ::idempotent_runtime::__private::Options::DEFAULT,
                         );
                         &HANDLER
                     };
@@ -625,8 +621,7 @@ fn raw_identifiers() {
                 let handler = {
                     static HANDLER: ::idempotent_runtime::__private::Handler = ::idempotent_runtime::__private::Handler::with_default_scope(
                         ::core::concat!(::core::module_path!(), "::loop(msg.type,move.id)"),
-                        ::idempotent_runtime::__private::Guard::Verify,
-                        ::core::option::Option::None,
+                        ::idempotent_runtime::__private::Options::DEFAULT,
                     );
                     ::idempotent_runtime::__private::located(&HANDLER, &|| {})
                 };

@@ -1,4 +1,4 @@
-use super::KeyWriter;
+use super::{Fingerprint, KeyWriter};
 
 /// A key: a scope and a text, both of which may stand in SQL without quoting.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -6,6 +6,7 @@ pub struct Key {
     scope: &'static str,
     text: String,
     missing: Option<&'static str>,
+    fingerprint: Option<Fingerprint>,
 }
 
 impl Key {
@@ -25,6 +26,23 @@ impl Key {
     #[must_use]
     pub fn missing(&self) -> Option<&'static str> {
         self.missing
+    }
+
+    /// What the message holds beside its key, if the handler compares that.
+    #[must_use]
+    pub fn fingerprint(&self) -> Option<Fingerprint> {
+        self.fingerprint
+    }
+
+    pub(crate) fn fingerprint_bytes(&self) -> Option<&[u8]> {
+        self.fingerprint.as_ref().map(Fingerprint::as_bytes)
+    }
+
+    pub(super) fn with_fingerprint(self, fingerprint: Fingerprint) -> Self {
+        Self {
+            fingerprint: Some(fingerprint),
+            ..self
+        }
     }
 }
 
@@ -53,6 +71,7 @@ impl KeyBuilder {
             scope: self.scope,
             text,
             missing,
+            fingerprint: None,
         }
     }
 }

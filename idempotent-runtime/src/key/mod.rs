@@ -7,6 +7,7 @@
 mod bounds;
 mod builder;
 mod calendar;
+mod fingerprint;
 mod foreign;
 mod part;
 mod refused;
@@ -16,11 +17,14 @@ mod writer;
 pub use self::{
     bounds::{PartOption, TextOption},
     builder::{Key, KeyBuilder, at},
+    fingerprint::{finish_fingerprint, new_fingerprint},
     part::{
         nullable_part, nullable_stable_part, part, required_part, required_stable_part, stable_part,
     },
     writer::KeyWriter,
 };
+
+pub(crate) use self::fingerprint::Fingerprint;
 
 use self::bounds::{Part, Text};
 

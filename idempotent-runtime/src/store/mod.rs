@@ -100,11 +100,19 @@ pub trait Backend: Database {
         row: Row<'_>,
     ) -> impl Future<Output = Result<Option<Self::Mark>, Unproven>> + Send;
 
-    /// Proves that the transaction is the one that claimed, and not aborted.
+    /// Reads, as it is now, the row that a duplicate met. `None`: it has gone.
+    fn recall(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+    ) -> impl Future<Output = Result<Option<Earlier>, Unproven>> + Send;
+
+    /// Proves that the transaction is the one that claimed, and not aborted;
+    /// with a result, by storing that.
     fn prove(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
         mark: &Self::Mark,
+        result: Option<&[u8]>,
     ) -> impl Future<Output = Result<(), Unproven>> + Send;
 
     /// Removes the key, in the claiming transaction only.
@@ -134,6 +142,7 @@ pub trait Backend: Database {
         row: Row<'_>,
         savepoint: &Self::Savepoint,
         mark: &Self::Mark,
+        result: Option<&[u8]>,
     ) -> impl Future<Output = Result<(), Unproven>> + Send;
 
     /// Rolls back to the savepoint: key and rows go.
@@ -175,12 +184,24 @@ pub trait Backend: Database {
     ) -> impl Future<Output = Result<Option<Vec<String>>, sqlx::Error>> + Send;
 }
 
-/// One row of the table: whose key it is.
+/// One row of the table: whose key it is, and what is stored with it.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'k> {
     pub(crate) table: &'static Table,
     pub(crate) scope: &'static str,
     pub(crate) key: &'k str,
+    /// Seconds after which it may be pruned.
+    pub(crate) retain: Option<u64>,
+    pub(crate) fingerprint: Option<&'k [u8]>,
+}
+
+/// What an earlier delivery of the message left.
+#[derive(Debug)]
+pub struct Earlier {
+    /// RFC 3339, UTC.
+    pub(crate) processed_at: String,
+    pub(crate) fingerprint: Option<Vec<u8>>,
+    pub(crate) result: Option<Vec<u8>>,
 }
 
 /// Why a key could not be claimed, or a claim not be proven or undone.
@@ -213,6 +234,36 @@ impl Row<'_> {
             .replace("{key}", self.key);
         sql(&template, self.table, quote)
     }
+
+    /// Puts the columns that only some handlers have into an `INSERT`: `{columns}`
+    /// and `{values}`, with `expiry` for the time `{retain}` seconds from now.
+    fn insert(self, template: &str, expiry: &str, fingerprint: &str) -> String {
+        let (mut columns, mut values) = (String::new(), String::new());
+        if let Some(retain) = self.retain {
+            columns += ", expires_at";
+            values += ", ";
+            values += &expiry.replace("{retain}", &retain.to_string());
+        }
+        if self.fingerprint.is_some() {
+            columns += ", fingerprint";
+            values += ", ";
+            values += fingerprint;
+        }
+        template
+            .replace("{columns}", &columns)
+            .replace("{values}", &values)
+    }
+}
+
+/// Bytes as hexadecimal digits, which need no quoting.
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}"); // into a `String`, it cannot fail
+    }
+    text
 }
 
 /// Puts the table into a statement. Table names are validated when made, so

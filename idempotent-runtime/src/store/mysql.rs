@@ -14,18 +14,25 @@ use sqlx_core::transaction::TransactionManager;
 
 use super::nested::{self, Depth};
 use super::savepoint::SavepointName;
-use super::{Backend, Row, Unproven, column, sql, unproven};
+use super::{Backend, Earlier, Row, Unproven, column, hex, sql, unproven};
 use crate::attempts::{Begin, Options};
 use crate::error::Lost;
 use crate::table::{Table, faults};
 
-const INSERT: &str = "INSERT INTO {table} (scope, `key`) VALUES ('{scope}', '{key}')";
+const INSERT: &str =
+    "INSERT INTO {table} (scope, `key`{columns}) VALUES ('{scope}', '{key}'{values})";
+const EXPIRY: &str = "utc_timestamp(6) + INTERVAL {retain} SECOND";
 const WRITTEN: &str =
     "SELECT CAST(processed_at AS char) FROM {table} WHERE scope = '{scope}' AND `key` = '{key}'";
 /// A locking read: a plain one at REPEATABLE READ does not see a row that was
 /// committed after the transaction's snapshot.
 const FIND: &str =
     "SELECT 1 FROM {table} WHERE scope = '{scope}' AND `key` = '{key}' LOCK IN SHARE MODE";
+/// A locking read, for the same reason.
+const RECALL: &str = "SELECT date_format(processed_at, '%Y-%m-%dT%H:%i:%s.%fZ'), fingerprint, result \
+     FROM {table} WHERE scope = '{scope}' AND `key` = '{key}' LOCK IN SHARE MODE";
+const STORE: &str =
+    "UPDATE {table} SET result = X'{result}' WHERE scope = '{scope}' AND `key` = '{key}'";
 const DELETE: &str = "DELETE FROM {table} WHERE scope = '{scope}' AND `key` = '{key}'";
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS {table} (
     scope varchar(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -67,8 +74,10 @@ impl Backend for MySql {
         let savepoint = SavepointName::next();
         // After a deadlock, say, there is no transaction any more: then a savepoint
         // is none, and the roll-back to it fails before the insert can commit itself.
+        let fingerprint = format!("X'{}'", hex(row.fingerprint.unwrap_or_default()));
+        let insert = row.insert(INSERT, EXPIRY, &fingerprint);
         let claim = format!(
-            "SAVEPOINT {savepoint}; ROLLBACK TO SAVEPOINT {savepoint}; {INSERT}; {WRITTEN}"
+            "SAVEPOINT {savepoint}; ROLLBACK TO SAVEPOINT {savepoint}; {insert}; {WRITTEN}"
         );
         let error = match fetch(tx, &claim, row).await {
             Ok(Some(written)) => {
@@ -85,12 +94,21 @@ impl Backend for MySql {
         Err(unproven(error, |error| lost(error).map(|_| Lost::NotOpen)))
     }
 
+    async fn recall(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+    ) -> Result<Option<Earlier>, Unproven> {
+        let found = fetch(tx, RECALL, row).await?;
+        Ok(found.as_ref().map(earlier).transpose()?)
+    }
+
     async fn prove(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
         mark: &Mark,
+        result: Option<&[u8]>,
     ) -> Result<(), Unproven> {
-        let release = format!("RELEASE SAVEPOINT {}", mark.savepoint);
+        let release = format!("RELEASE SAVEPOINT {}{}", mark.savepoint, store(result));
         run(tx, &release, row)
             .await
             .map_err(|error| unproven(error, lost))
@@ -131,13 +149,18 @@ impl Backend for MySql {
         row: Row<'_>,
         savepoint: &Depth,
         mark: &Mark,
+        result: Option<&[u8]>,
     ) -> Result<(), Unproven> {
         if nested::is_popped(tx, *savepoint) {
             Self::roll_back(tx, savepoint).await?;
             return Err(Unproven::Lost(Lost::RolledBack));
         }
         let release = nested::release(*savepoint);
-        let release = format!("RELEASE SAVEPOINT {}; {release}", mark.savepoint);
+        let release = format!(
+            "RELEASE SAVEPOINT {}{}; {release}",
+            mark.savepoint,
+            store(result)
+        );
         let released = run(tx, &release, row).await;
         match released {
             Ok(()) => nested::pop(tx),
@@ -237,6 +260,21 @@ impl Backend for MySql {
 pub struct Mark {
     savepoint: SavepointName,
     written: String,
+}
+
+fn earlier(row: &MySqlRow) -> Result<Earlier, sqlx::Error> {
+    Ok(Earlier {
+        processed_at: row.try_get(0)?,
+        fingerprint: row.try_get(1)?,
+        result: row.try_get(2)?,
+    })
+}
+
+/// Stores the result, after a statement that proves the transaction.
+fn store(result: Option<&[u8]>) -> String {
+    result.map_or_else(String::new, |result| {
+        format!("; {}", STORE.replace("{result}", &hex(result)))
+    })
 }
 
 async fn fetch(

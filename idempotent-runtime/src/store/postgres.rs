@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sqlx::postgres::{PgConnection, Postgres};
+use sqlx::postgres::{PgConnection, PgRow, Postgres};
 use sqlx::{
     AssertSqlSafe, Executor, Row as _, Transaction, query, query_as, query_scalar, raw_sql,
 };
@@ -10,7 +10,7 @@ use sqlx_core::transaction::TransactionManager;
 
 use super::forget::forget_if_dropped;
 use super::nested::{self, Depth};
-use super::{Backend, Row, Unproven, column, sql, unproven};
+use super::{Backend, Earlier, Row, Unproven, column, hex, sql, unproven};
 use crate::attempts::{Begin, Isolation, Options};
 use crate::error::Lost;
 use crate::table::{Table, faults};
@@ -18,8 +18,13 @@ use crate::table::{Table, faults};
 /// The claim's mark: the transaction, and the (sub)transaction that wrote the
 /// row. The second tells our row from that of another consumer who claimed the
 /// key after this transaction had rolled back past its claim.
-const CLAIM: &str = "INSERT INTO {table} (scope, key) VALUES ($1, $2) \
+const CLAIM: &str = "INSERT INTO {table} (scope, key{columns}) VALUES ($1, $2{values}) \
      ON CONFLICT (scope, key) DO NOTHING RETURNING pg_current_xact_id()::text || '/' || xmin::text";
+const EXPIRY: &str = "clock_timestamp() + interval '{retain} seconds'";
+const RECALL: &str = "SELECT to_char(processed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"'), \
+     fingerprint, result FROM {table} WHERE scope = $1 AND key = $2";
+const STORE: &str = "UPDATE {table} SET result = $4 WHERE scope = $1 AND key = $2 \
+     AND pg_current_xact_id_if_assigned()::text || '/' || xmin::text = $3";
 const PROVE: &str = "SELECT pg_current_xact_id_if_assigned()::text || '/' || xmin::text \
      FROM {table} WHERE scope = $1 AND key = $2";
 const REMOVE: &str = "DELETE FROM {table} WHERE scope = $1 AND key = $2 \
@@ -73,19 +78,48 @@ impl Backend for Postgres {
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
     ) -> Result<Option<String>, Unproven> {
-        let claim = query_scalar(sql(CLAIM, row.table, '"'));
-        Ok(claim
+        let claim = row.insert(CLAIM, EXPIRY, "$3");
+        let mut claim = query_scalar(sql(&claim, row.table, '"'))
+            .bind(row.scope)
+            .bind(row.key);
+        if let Some(fingerprint) = row.fingerprint {
+            claim = claim.bind(fingerprint);
+        }
+        Ok(claim.fetch_optional(&mut **tx).await?)
+    }
+
+    async fn recall(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+    ) -> Result<Option<Earlier>, Unproven> {
+        let found = query(sql(RECALL, row.table, '"'))
             .bind(row.scope)
             .bind(row.key)
             .fetch_optional(&mut **tx)
-            .await?)
+            .await?;
+        Ok(found.as_ref().map(earlier).transpose()?)
     }
 
     async fn prove(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
         mark: &String,
+        result: Option<&[u8]>,
     ) -> Result<(), Unproven> {
+        if let Some(result) = result {
+            let stored = query(sql(STORE, row.table, '"'))
+                .bind(row.scope)
+                .bind(row.key)
+                .bind(mark)
+                .bind(result)
+                .execute(&mut **tx)
+                .await;
+            return match stored {
+                Ok(done) if done.rows_affected() == 1 => Ok(()),
+                Ok(_) => Err(Unproven::Lost(Lost::Ended)),
+                Err(error) => Err(unproven(error, lost)),
+            };
+        }
         let proof = query_scalar::<_, Option<String>>(sql(PROVE, row.table, '"'))
             .bind(row.scope)
             .bind(row.key)
@@ -140,12 +174,20 @@ impl Backend for Postgres {
         row: Row<'_>,
         savepoint: &Depth,
         mark: &String,
+        result: Option<&[u8]>,
     ) -> Result<(), Unproven> {
         if nested::is_popped(tx, *savepoint) {
             Self::roll_back(tx, savepoint).await?;
             return Err(Unproven::Lost(Lost::RolledBack));
         }
-        let prove = PROVE
+        let store = result.map(|result| {
+            let value = format!("decode('{}', 'hex')", hex(result));
+            STORE
+                .replace("$3", &format!("'{mark}'"))
+                .replace("$4", &value)
+                + "; "
+        });
+        let prove = format!("{}{PROVE}", store.unwrap_or_default())
             .replace("$1", &format!("'{}'", row.scope))
             .replace("$2", &format!("'{}'", row.key));
         let release = format!("{prove}; {}", nested::release(*savepoint));
@@ -247,6 +289,14 @@ impl Backend for Postgres {
         let (is_ordinary, is_rewritten) = query_as(RELATION).bind(&name).fetch_one(conn).await?;
         Ok(Some(faults(&columns, unique, is_ordinary, is_rewritten)))
     }
+}
+
+fn earlier(row: &PgRow) -> Result<Earlier, sqlx::Error> {
+    Ok(Earlier {
+        processed_at: row.try_get(0)?,
+        fingerprint: row.try_get(1)?,
+        result: row.try_get(2)?,
+    })
 }
 
 /// Puts a transaction that sqlx rolled back for a savepoint that failed back to

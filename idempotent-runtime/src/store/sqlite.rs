@@ -15,13 +15,19 @@ use sqlx::{
 use sqlx_core::transaction::TransactionManager;
 
 use super::savepoint::SavepointName;
-use super::{Backend, Row, Unproven, column, sql, unproven};
+use super::{Backend, Earlier, Row, Unproven, column, hex, sql, unproven};
 use crate::attempts::{Begin, Options};
 use crate::error::Lost;
 use crate::table::{Table, faults};
 
-const INSERT: &str = "INSERT INTO {table} (scope, key) VALUES ('{scope}', '{key}') \
+const INSERT: &str = "INSERT INTO {table} (scope, key{columns}) VALUES ('{scope}', '{key}'{values}) \
      ON CONFLICT (scope, key) DO NOTHING RETURNING processed_at";
+const EXPIRY: &str =
+    "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER) + {retain} * 1000000";
+const RECALL: &str = "SELECT strftime('%Y-%m-%dT%H:%M:%fZ', processed_at / 1e6, 'unixepoch'), \
+     fingerprint, result FROM {table} WHERE scope = '{scope}' AND key = '{key}'";
+const STORE: &str =
+    "UPDATE {table} SET result = X'{result}' WHERE scope = '{scope}' AND key = '{key}'";
 const DELETE: &str = "DELETE FROM {table} WHERE scope = '{scope}' AND key = '{key}'";
 const WRITTEN: &str = "SELECT processed_at FROM {table} WHERE scope = '{scope}' AND key = '{key}'";
 /// `julianday` counts days; 2440587.5 is 1970-01-01.
@@ -57,7 +63,9 @@ impl Backend for Sqlite {
 
     async fn claim(tx: &mut Transaction<'_, Self>, row: Row<'_>) -> Result<Option<Mark>, Unproven> {
         let savepoint = SavepointName::next();
-        let claim = format!("SAVEPOINT {savepoint}; {INSERT}");
+        let fingerprint = format!("X'{}'", hex(row.fingerprint.unwrap_or_default()));
+        let insert = row.insert(INSERT, EXPIRY, &fingerprint);
+        let claim = format!("SAVEPOINT {savepoint}; {insert}");
         let written = fetch(tx, &claim, row).await?;
         if !is_open(tx).await {
             return Err(Unproven::Lost(Lost::NotOpen));
@@ -70,12 +78,22 @@ impl Backend for Sqlite {
         Ok(None)
     }
 
+    async fn recall(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+    ) -> Result<Option<Earlier>, Unproven> {
+        let found = fetch(tx, RECALL, row).await?;
+        Ok(found.as_ref().map(earlier).transpose()?)
+    }
+
     async fn prove(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
         mark: &Mark,
+        result: Option<&[u8]>,
     ) -> Result<(), Unproven> {
-        let release = run(tx, &format!("RELEASE {}", mark.savepoint), row).await;
+        let release = format!("RELEASE {}{}", mark.savepoint, store(result));
+        let release = run(tx, &release, row).await;
         settle(tx, release).await
     }
 
@@ -111,12 +129,15 @@ impl Backend for Sqlite {
 
     async fn release(
         tx: &mut Transaction<'_, Self>,
-        _row: Row<'_>,
+        row: Row<'_>,
         savepoint: &SavepointName,
-        _mark: &Mark,
+        mark: &Mark,
+        result: Option<&[u8]>,
     ) -> Result<(), Unproven> {
-        let release = AssertSqlSafe(format!("RELEASE {savepoint}"));
-        let release = raw_sql(release).execute(&mut **tx).await.map(drop);
+        // The claim's own savepoint first: without it the result is not stored.
+        let store = result.map(|_| format!("RELEASE {}{}; ", mark.savepoint, store(result)));
+        let release = format!("{}RELEASE {savepoint}", store.unwrap_or_default());
+        let release = run(tx, &release, row).await;
         settle(tx, release).await
     }
 
@@ -200,6 +221,21 @@ impl Backend for Sqlite {
 pub struct Mark {
     savepoint: SavepointName,
     written: i64,
+}
+
+fn earlier(row: &SqliteRow) -> Result<Earlier, sqlx::Error> {
+    Ok(Earlier {
+        processed_at: row.try_get(0)?,
+        fingerprint: row.try_get(1)?,
+        result: row.try_get(2)?,
+    })
+}
+
+/// Stores the result, after a statement that proves the transaction.
+fn store(result: Option<&[u8]>) -> String {
+    result.map_or_else(String::new, |result| {
+        format!("; {}", STORE.replace("{result}", &hex(result)))
+    })
 }
 
 async fn fetch(

@@ -14,6 +14,7 @@ mod crash;
 mod cut_off;
 mod errors;
 mod failures;
+mod fingerprint;
 mod isolation;
 #[path = "../keys/mod.rs"]
 mod keys;
@@ -23,7 +24,9 @@ mod migrating;
 mod misdeeds;
 mod one_transaction;
 mod privileges;
+mod replay;
 mod restarts;
+mod retention;
 mod round_trips;
 mod scopes;
 mod table;

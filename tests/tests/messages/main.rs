@@ -17,6 +17,8 @@ const ATTRIBUTE: &[(&str, &str)] = &[
     ("missing_comma", "two arguments are not separated"),
     ("missing_key", "has no `key`"),
     ("scope_alphabet", "is not a scope"),
+    ("unread_period", "is not a stretch of time"),
+    ("retained_too_short", "such a message would run twice"),
     ("unknown_guard", "unknown guard"),
     ("table_name", "is not a table name"),
     ("skipped_twice", "is skipped twice"),
@@ -102,7 +104,7 @@ const DERIVE: &[(&str, &str)] = &[
 ];
 
 /// Those of the types' own words, which the runtime holds.
-const TYPES: [&str; 11] = [
+const TYPES: [&str; 12] = [
     "a timestamp is not a stable idempotency key",
     "a float is not a stable idempotency key",
     "an `Instant` cannot be part of an idempotency key",
@@ -110,6 +112,7 @@ const TYPES: [&str; 11] = [
     "an `Option` in a key must say what `None` means",
     "cannot be part of an idempotency key",
     "in place of the transaction would commit the key apart",
+    "cannot be given back to a duplicate",
     "is not an `Option`",
     "cannot carry the errors of `#[idempotent]`",
     "an idempotent handler returns a `Result`",
@@ -256,7 +259,7 @@ fn every_refused_type_has_a_case() {
 #[test]
 fn every_message_has_a_case() {
     let derive = ["derive"];
-    let attribute = ["args", "handler", "key"];
+    let attribute = ["args", "families", "handler", "key"];
     every_message_of(DERIVE, &derive, "derive/diagnostics.rs");
     for source in ["arguments.rs", "handler.rs", "key.rs"] {
         every_message_of(ATTRIBUTE, &attribute, &format!("diagnostics/{source}"));
