@@ -27,6 +27,7 @@ pub(crate) struct Args {
     pub(crate) fingerprint_name: Option<Span>,
     pub(crate) retain: Option<Period>,
     pub(crate) redelivery: Option<Period>,
+    pub(crate) busy: Busy,
     pub(crate) guard: Guard,
     pub(crate) bind: Option<Ident>,
     pub(crate) table: Option<LitStr>,
@@ -50,6 +51,14 @@ pub(crate) enum Answer {
     Replay,
 }
 
+/// What a second delivery does while the first is open.
+#[derive(Clone, Copy, Default, Eq, PartialEq)]
+pub(crate) enum Busy {
+    #[default]
+    Wait,
+    Fail,
+}
+
 /// A stretch of time, as it is written.
 pub(crate) struct Period {
     pub(crate) seconds: u64,
@@ -57,7 +66,7 @@ pub(crate) struct Period {
 }
 
 /// The arguments, with an example of each, which an error shows.
-pub(crate) const EXAMPLES: [(&str, &str); 12] = [
+pub(crate) const EXAMPLES: [(&str, &str); 13] = [
     ("key", "key = \"event.id, channel\""),
     ("scope", "scope = \"orders.accept\""),
     ("tx", "tx = transaction"),
@@ -66,6 +75,7 @@ pub(crate) const EXAMPLES: [(&str, &str); 12] = [
     ("fingerprint", "fingerprint = \"event.amount\""),
     ("retain", "retain = \"7 days\""),
     ("redelivery", "redelivery = \"4 days\""),
+    ("busy", "busy = \"fail\""),
     ("guard", "guard = \"savepoint\""),
     ("bind", "bind = claim"),
     ("table", "table = \"inbox.processed_messages\""),
@@ -177,6 +187,7 @@ impl Args {
             "redelivery" => value
                 .period(name)
                 .map(|period| self.redelivery = Some(period)),
+            "busy" => value.busy(name).map(|busy| self.busy = busy),
             "guard" => value.guard(name).map(|guard| self.guard = guard),
             "bind" => value.ident(name).map(|bind| self.bind = Some(bind)),
             "table" => value.table(name).map(|table| self.table = Some(table)),

@@ -5,7 +5,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::Type;
 use syn::spanned::Spanned;
 
-use crate::args::{Answer, Guard};
+use crate::args::{Answer, Busy, Guard};
 use crate::handler::Handler;
 use crate::key::{self, Assertion, BoundPath};
 use crate::output::Output;
@@ -27,9 +27,12 @@ pub(crate) fn handler(
     let place = mixed(handler.database_span(tx));
     let [claimed, lent, outcome] =
         ["claimed", "lent", "outcome"].map(|name| Ident::new(name, place));
+    let claim = match plan.busy {
+        Busy::Wait => "claim",
+        Busy::Fail => "claim_or_fail",
+    };
     let [claim, transaction_of, transaction, finish] =
-        ["claim", "transaction_of", "transaction", "finish"]
-            .map(|name| runtime.private(name, place));
+        [claim, "transaction_of", "transaction", "finish"].map(|name| runtime.private(name, place));
     let claim = quote_spanned!(place=> #claim(#frame, #lent, #description, #key).await);
     let mut parameter = tx.clone();
     parameter.set_span(place.resolved_at(tx.span()));
@@ -165,10 +168,14 @@ fn options_of(plan: &Plan, options: &TokenStream, runtime: &Runtime) -> TokenStr
     let table = table.map(|table| quote!(table: ::core::option::Option::Some(#table),));
     let retain = plan.retain;
     let retain = retain.map(|retain| quote!(retain: ::core::option::Option::Some(#retain),));
-    if guard.is_none() && table.is_none() && retain.is_none() {
+    let busy = (plan.busy == Busy::Fail).then(|| {
+        let busy = runtime.private("Busy", Span::call_site());
+        quote!(busy: #busy::Fail,)
+    });
+    if guard.is_none() && table.is_none() && retain.is_none() && busy.is_none() {
         return quote!(#options::DEFAULT);
     }
-    quote!(#options { #guard #table #retain ..#options::DEFAULT })
+    quote!(#options { #guard #table #retain #busy ..#options::DEFAULT })
 }
 
 /// A block of its own, so that every temporary is dropped before the first

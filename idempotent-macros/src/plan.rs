@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use syn::LitStr;
 use syn::ext::IdentExt;
 
-use crate::args::{Answer, Args, Guard};
+use crate::args::{Answer, Args, Busy, Guard};
 use crate::diagnostics;
 use crate::handler::Handler;
 use crate::key::{self, BoundPath};
@@ -20,6 +20,7 @@ pub(crate) struct Plan {
     pub(crate) fingerprint: Option<Fingerprint>,
     /// Seconds for which keys are kept.
     pub(crate) retain: Option<u64>,
+    pub(crate) busy: Busy,
     pub(crate) guard: Guard,
     pub(crate) bind: Option<Ident>,
     pub(crate) table: Option<LitStr>,
@@ -78,6 +79,7 @@ pub(crate) fn plan(args: Args, handler: &Handler, mut errors: Errors) -> syn::Re
             answer: args.answer,
             fingerprint,
             retain: args.retain.map(|period| period.seconds),
+            busy: args.busy,
             guard: args.guard,
             bind: args.bind,
             table: args.table,

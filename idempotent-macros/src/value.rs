@@ -6,7 +6,7 @@ use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{Ident, LitStr, Path, Token};
 
-use crate::args::{Guard, Period};
+use crate::args::{Busy, Guard, Period};
 use crate::diagnostics;
 use crate::key::{self, KeyPath};
 use crate::mistakes::Errors;
@@ -64,6 +64,15 @@ impl Value {
                 written,
             }),
             _ => Err(diagnostics::unread_period(&written)),
+        }
+    }
+
+    pub(crate) fn busy(self, name: &Ident) -> syn::Result<Busy> {
+        let text = self.string(name)?;
+        match text.value().as_str() {
+            "wait" => Ok(Busy::Wait),
+            "fail" => Ok(Busy::Fail),
+            _ => Err(diagnostics::unknown_busy(&text)),
         }
     }
 

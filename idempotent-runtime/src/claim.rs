@@ -13,7 +13,7 @@ use crate::error::{Cause, Error, Lost};
 use crate::frame::{Answer, Frame};
 use crate::handler::{Guard, Handler};
 use crate::key::{Fingerprint, Key};
-use crate::store::{self, Earlier, Store, Unproven};
+use crate::store::{self, Earlier, ManyWriters, Store, Unproven};
 
 /// The claim of the message at hand, as `bind = claim` names it in a handler's
 /// body.
@@ -163,6 +163,16 @@ fn check_fingerprint(of_message: Option<Fingerprint>, earlier: &Earlier) -> Resu
         }
         _ => Ok(()),
     }
+}
+
+/// The same for `busy = "fail"`, which not every database can do.
+pub async fn claim_or_fail<'a, 'c, R, T, E, O, DB: ManyWriters>(
+    frame: Frame<R, T, E, O>,
+    tx: &'a mut Transaction<'c, DB>,
+    handler: &'static Handler,
+    key: Key,
+) -> Result<Claimed<'a, 'c, DB>, O> {
+    claim(frame, tx, handler, key).await
 }
 
 /// The transaction, lent to the body.
@@ -372,5 +382,6 @@ fn row<'k>(handler: &'static Handler, key: &'k Key) -> store::Row<'k> {
         key: key.text(),
         retain: handler.retain,
         fingerprint: key.fingerprint_bytes(),
+        busy: handler.busy,
     }
 }

@@ -69,6 +69,7 @@ pub(crate) fn is_retryable(error: &(dyn StdError + 'static)) -> bool {
     for link in links(error) {
         match link {
             Link::Cause(Cause::Sqlx(_)) => {} // the next link
+            Link::Cause(Cause::InFlight) => return true,
             Link::Permanent | Link::Cause(_) => return false,
             Link::Sqlx(error) => {
                 if is_cut(error) {

@@ -43,6 +43,7 @@ pub(crate) enum Cause {
         scope: &'static str,
         function: &'static str,
     },
+    InFlight,
     KeyReused {
         /// When the message was first processed.
         since: String,
@@ -138,6 +139,14 @@ impl Error {
         matches!(self.0.cause, Cause::MissingKey { .. })
     }
 
+    /// Says whether another delivery of the message is being processed, by a
+    /// handler with `busy = "fail"`. Nothing ran; it may be tried again, and
+    /// [`transact!`](crate::transact) does.
+    #[must_use]
+    pub const fn is_in_flight(&self) -> bool {
+        matches!(self.0.cause, Cause::InFlight)
+    }
+
     /// Says whether the key belongs to another message: one with the same key and
     /// another `fingerprint` was processed before. Nothing ran, and what that one
     /// stored is not given away.
@@ -197,6 +206,7 @@ impl Display for Error {
                 "default scope `{scope}` would not be its own: `{function}` is not a free function of its module; \
                  write `scope = \"…\"`",
             ),
+            Cause::InFlight => f.write_str("another delivery of the message is being processed"),
             Cause::KeyReused { since } => write!(
                 f,
                 "the key belongs to another message, which was processed at {since}"
@@ -227,6 +237,7 @@ impl Cause {
     pub(crate) fn is_retryable(&self) -> bool {
         match self {
             Self::Sqlx(error) => disposition::is_retryable(error),
+            Self::InFlight => true,
             _ => false,
         }
     }
@@ -263,13 +274,14 @@ impl Display for Cause {
                 "a handler in an `impl`, a trait or another function may share module, name and key with one \
                  that would swallow its messages",
             ),
+            Self::InFlight => f.write_str("try it again: it is a duplicate if the other one commits"),
             Self::KeyReused { .. } => f.write_str(
                 "the fingerprints differ: reject the message, or add to `key` what tells the two apart",
             ),
             Self::Unstorable(_) => f.write_str("nothing was committed: see the docs of `replay`"),
             Self::Unreadable(_) => f.write_str("it is not run again: look the effect up by its key"),
             Self::Table(_) => f.write_str("see the docs of `Table`"),
-            Self::Unsupported(_) => f.write_str("see the docs of `Attempts`"),
+            Self::Unsupported(_) => f.write_str("leave this option out, or use another database"),
         }
     }
 }
@@ -294,6 +306,8 @@ impl From<Unproven> for Cause {
     fn from(unproven: Unproven) -> Self {
         match unproven {
             Unproven::Lost(lost) => Self::TransactionLost(lost),
+            Unproven::InFlight => Self::InFlight,
+            Unproven::Unsupported(fact) => Self::Unsupported(fact),
             Unproven::Failed(error) => Self::Sqlx(error),
         }
     }

@@ -17,8 +17,18 @@ pub struct Handler {
     pub(crate) guard: Guard,
     /// Seconds for which its keys are kept.
     pub(crate) retain: Option<u64>,
+    pub(crate) busy: Busy,
     /// The handler's path, if its default scope does not begin with it.
     stray: OnceLock<&'static str>,
+}
+
+/// What a second delivery does while the first is open.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Busy {
+    /// Waits for the first, as the unique index makes it.
+    Wait,
+    /// Fails at once, and may be tried again.
+    Fail,
 }
 
 /// What the attribute's arguments say, beside the scope.
@@ -30,6 +40,8 @@ pub struct Options {
     pub table: Option<&'static str>,
     /// `retain = "…"`, in seconds.
     pub retain: Option<u64>,
+    /// `busy = "…"`
+    pub busy: Busy,
 }
 
 impl Options {
@@ -38,6 +50,7 @@ impl Options {
         guard: Guard::Verify,
         table: None,
         retain: None,
+        busy: Busy::Wait,
     };
 }
 
@@ -63,6 +76,7 @@ impl Handler {
             },
             guard: options.guard,
             retain: options.retain,
+            busy: options.busy,
             stray: OnceLock::new(),
         }
     }

@@ -119,18 +119,20 @@ mod readme {}
 pub mod __private {
     pub use crate::attempts::IntoAttempts;
     pub use crate::claim::{
-        Claimed, HandlerTransaction, bound, claim, finish, transaction, transaction_of,
+        Claimed, HandlerTransaction, bound, claim, claim_or_fail, finish, transaction,
+        transaction_of,
     };
     pub use crate::frame::{
         Frame, HandlerError, HandlerResult, frame, hint, replay_frame, unclaimed, unclaimed_replay,
     };
-    pub use crate::handler::{Guard, Handler, Options, finish_key, located, new_key};
+    pub use crate::handler::{Busy, Guard, Handler, Options, finish_key, located, new_key};
     pub use crate::key::{
         Key, KeyBuilder, PartOption, TextOption, at, finish_fingerprint, new_fingerprint,
         nullable_part, nullable_stable_part, part, required_part, required_stable_part,
         stable_part,
     };
     pub use crate::retry::{Probe, ViaDeref, ViaDerefSync, ViaError, ViaNothing};
+    pub use crate::store::ManyWriters;
     pub use crate::transact::{
         Lease, Run, Settled, after_begin, after_commit, after_error, begin, commit, lease, release,
         release_after, roll_back, run, settled,

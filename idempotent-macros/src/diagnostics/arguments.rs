@@ -115,6 +115,15 @@ pub(crate) fn retained_too_short(retain: &LitStr, redelivery: &LitStr) -> Error 
     )
 }
 
+pub(crate) fn unknown_busy(busy: &LitStr) -> Error {
+    let value = busy.value();
+    let help = match near(&value, ["wait", "fail"].into_iter()) {
+        Some(known) => format!("did you mean `{known}`?"),
+        None => "a second delivery can `wait` for the first, or `fail` at once".to_owned(),
+    };
+    message(busy.span(), format!("unknown `busy = \"{value}\"`"), help)
+}
+
 pub(crate) fn unknown_guard(guard: &LitStr) -> Error {
     let value = guard.value();
     let help = match near(&value, ["verify", "savepoint"].into_iter()) {

@@ -39,6 +39,7 @@ use sqlx::{AssertSqlSafe, ColumnIndex, Database, Decode, Transaction, Type};
 
 use crate::attempts::{Begin, Options};
 use crate::error::Lost;
+use crate::handler::Busy;
 use crate::table::{Absence, Column, Table};
 
 #[cfg(feature = "postgres")]
@@ -95,6 +96,8 @@ pub trait Backend: Database {
     type Savepoint: Debug + Send + Sync;
 
     /// Claims a key. `None`: it is claimed already, and committed (or ours).
+    /// Where another transaction has it, and may commit or not, this waits, or
+    /// fails with `InFlight` if the row says so.
     fn claim(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
@@ -193,7 +196,16 @@ pub struct Row<'k> {
     /// Seconds after which it may be pruned.
     pub(crate) retain: Option<u64>,
     pub(crate) fingerprint: Option<&'k [u8]>,
+    pub(crate) busy: Busy,
 }
+
+/// A database that can tell at once that another transaction has a key.
+#[diagnostic::on_unimplemented(
+    message = "`busy = \"fail\"` needs a database with many writers, which `{Self}` is not known to be",
+    label = "cannot fail at once",
+    note = "leave `busy` out: on SQLite one transaction writes at a time, and `busy_timeout` of the connection bounds the wait"
+)]
+pub trait ManyWriters: Store {}
 
 /// What an earlier delivery of the message left.
 #[derive(Debug)]
@@ -209,6 +221,10 @@ pub struct Earlier {
 pub enum Unproven {
     /// The transaction is another, or aborted.
     Lost(Lost),
+    /// Another transaction has the key, and is open.
+    InFlight,
+    /// The server cannot do what the handler asks for.
+    Unsupported(&'static str),
     /// The database did not say.
     Failed(sqlx::Error),
 }

@@ -14,13 +14,16 @@ use sqlx_core::transaction::TransactionManager;
 
 use super::nested::{self, Depth};
 use super::savepoint::SavepointName;
-use super::{Backend, Earlier, Row, Unproven, column, hex, sql, unproven};
+use super::{Backend, Earlier, ManyWriters, Row, Unproven, column, hex, sql, unproven};
 use crate::attempts::{Begin, Options};
 use crate::error::Lost;
+use crate::handler::Busy;
 use crate::table::{Table, faults};
 
 const INSERT: &str =
     "INSERT INTO {table} (scope, `key`{columns}) VALUES ('{scope}', '{key}'{values})";
+/// Without waiting. MySQL has no such prefix.
+const AT_ONCE: &str = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR ";
 const EXPIRY: &str = "utc_timestamp(6) + INTERVAL {retain} SECOND";
 const WRITTEN: &str =
     "SELECT CAST(processed_at AS char) FROM {table} WHERE scope = '{scope}' AND `key` = '{key}'";
@@ -63,7 +66,11 @@ const RELATION: &str = "SELECT t.table_type = 'BASE TABLE' AND t.engine = 'InnoD
 
 // Error numbers, the server's error reference.
 const DUPLICATE_ENTRY: u16 = 1062;
+const LOCK_WAIT_TIMEOUT: u16 = 1205;
+const PARSE_ERROR: u16 = 1064;
 const NO_SUCH_SAVEPOINT: u16 = 1305;
+
+impl ManyWriters for MySql {}
 
 impl Backend for MySql {
     const CLOSE_IF_CUT: bool = true;
@@ -76,8 +83,12 @@ impl Backend for MySql {
         // is none, and the roll-back to it fails before the insert can commit itself.
         let fingerprint = format!("X'{}'", hex(row.fingerprint.unwrap_or_default()));
         let insert = row.insert(INSERT, EXPIRY, &fingerprint);
+        let at_once = match row.busy {
+            Busy::Wait => "",
+            Busy::Fail => AT_ONCE,
+        };
         let claim = format!(
-            "SAVEPOINT {savepoint}; ROLLBACK TO SAVEPOINT {savepoint}; {insert}; {WRITTEN}"
+            "SAVEPOINT {savepoint}; ROLLBACK TO SAVEPOINT {savepoint}; {at_once}{insert}; {WRITTEN}"
         );
         let error = match fetch(tx, &claim, row).await {
             Ok(Some(written)) => {
@@ -91,7 +102,13 @@ impl Backend for MySql {
         if is_duplicate(&error) && fetch(tx, &find, row).await?.is_some() {
             return Ok(None);
         }
-        Err(unproven(error, |error| lost(error).map(|_| Lost::NotOpen)))
+        match (row.busy, number(&error)) {
+            (Busy::Fail, Some(LOCK_WAIT_TIMEOUT)) => Err(Unproven::InFlight),
+            (Busy::Fail, Some(PARSE_ERROR)) => Err(Unproven::Unsupported(
+                "`busy = \"fail\"` needs MariaDB: MySQL cannot fail at once",
+            )),
+            _ => Err(unproven(error, |error| lost(error).map(|_| Lost::NotOpen))),
+        }
     }
 
     async fn recall(

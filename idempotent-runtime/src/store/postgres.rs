@@ -10,9 +10,10 @@ use sqlx_core::transaction::TransactionManager;
 
 use super::forget::forget_if_dropped;
 use super::nested::{self, Depth};
-use super::{Backend, Earlier, Row, Unproven, column, hex, sql, unproven};
+use super::{Backend, Earlier, ManyWriters, Row, Unproven, column, hex, sql, unproven};
 use crate::attempts::{Begin, Isolation, Options};
 use crate::error::Lost;
+use crate::handler::Busy;
 use crate::table::{Table, faults};
 
 /// The claim's mark: the transaction, and the (sub)transaction that wrote the
@@ -20,6 +21,14 @@ use crate::table::{Table, faults};
 /// key after this transaction had rolled back past its claim.
 const CLAIM: &str = "INSERT INTO {table} (scope, key{columns}) VALUES ($1, $2{values}) \
      ON CONFLICT (scope, key) DO NOTHING RETURNING pg_current_xact_id()::text || '/' || xmin::text";
+/// Without waiting: who claims a key first holds a lock of its name until the
+/// transaction ends. The lock is taken once, before the row is; where it is
+/// refused, the key may be committed all the same, and another copy be open.
+const CLAIM_OR_FAIL: &str = "WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact_lock( \
+     hashtextextended($1 || E'\\n' || $2, 0)) AS ok), i AS (INSERT INTO {table} (scope, key{columns}) \
+     SELECT $1, $2{values} FROM l WHERE ok ON CONFLICT (scope, key) DO NOTHING \
+     RETURNING pg_current_xact_id()::text || '/' || xmin::text AS mark) \
+     SELECT (SELECT mark FROM i), l.ok OR EXISTS (SELECT FROM {table} WHERE scope = $1 AND key = $2) FROM l";
 const EXPIRY: &str = "clock_timestamp() + interval '{retain} seconds'";
 const RECALL: &str = "SELECT to_char(processed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"'), \
      fingerprint, result FROM {table} WHERE scope = $1 AND key = $2";
@@ -69,6 +78,8 @@ const IN_FAILED_TRANSACTION: &str = "25P02";
 const NO_ACTIVE_TRANSACTION: &str = "25P01";
 const NO_SUCH_SAVEPOINT: &str = "3B001";
 
+impl ManyWriters for Postgres {}
+
 impl Backend for Postgres {
     const CLOSE_IF_CUT: bool = false;
     type Mark = String;
@@ -78,14 +89,24 @@ impl Backend for Postgres {
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
     ) -> Result<Option<String>, Unproven> {
-        let claim = row.insert(CLAIM, EXPIRY, "$3");
-        let mut claim = query_scalar(sql(&claim, row.table, '"'))
+        let claim = match row.busy {
+            Busy::Wait => CLAIM,
+            Busy::Fail => CLAIM_OR_FAIL,
+        };
+        let claim = row.insert(claim, EXPIRY, "$3");
+        let mut claim = query(sql(&claim, row.table, '"'))
             .bind(row.scope)
             .bind(row.key);
         if let Some(fingerprint) = row.fingerprint {
             claim = claim.bind(fingerprint);
         }
-        Ok(claim.fetch_optional(&mut **tx).await?)
+        let Some(claimed) = claim.fetch_optional(&mut **tx).await? else {
+            return Ok(None);
+        };
+        match (claimed.try_get(0)?, row.busy) {
+            (None, Busy::Fail) if !claimed.try_get(1)? => Err(Unproven::InFlight),
+            (mark, _) => Ok(mark),
+        }
     }
 
     async fn recall(

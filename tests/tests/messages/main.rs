@@ -19,6 +19,7 @@ const ATTRIBUTE: &[(&str, &str)] = &[
     ("scope_alphabet", "is not a scope"),
     ("unread_period", "is not a stretch of time"),
     ("retained_too_short", "such a message would run twice"),
+    ("unknown_busy", "unknown `busy ="),
     ("unknown_guard", "unknown guard"),
     ("table_name", "is not a table name"),
     ("skipped_twice", "is skipped twice"),
@@ -104,7 +105,7 @@ const DERIVE: &[(&str, &str)] = &[
 ];
 
 /// Those of the types' own words, which the runtime holds.
-const TYPES: [&str; 12] = [
+const TYPES: [&str; 13] = [
     "a timestamp is not a stable idempotency key",
     "a float is not a stable idempotency key",
     "an `Instant` cannot be part of an idempotency key",
@@ -113,6 +114,7 @@ const TYPES: [&str; 12] = [
     "cannot be part of an idempotency key",
     "in place of the transaction would commit the key apart",
     "cannot be given back to a duplicate",
+    "needs a database with many writers",
     "is not an `Option`",
     "cannot carry the errors of `#[idempotent]`",
     "an idempotent handler returns a `Result`",

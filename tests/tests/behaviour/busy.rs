@@ -1,0 +1,251 @@
+//! A second delivery that does not wait for the first.
+
+use std::sync::Arc;
+
+use idempotent_runtime::__private::ManyWriters;
+use idempotent_runtime::{Attempts, Disposition, Outcome, disposition, idempotent, transact};
+use idempotent_tests::{Act, AppError, Double, Engine, Fresh};
+use sqlx::{Pool, Transaction};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinHandle;
+
+on_servers!(
+    while_the_first_is_open_a_second_fails_at_once,
+    a_committed_key_is_a_duplicate_while_another_copy_is_open,
+    other_keys_are_not_in_flight,
+    after_a_failure_of_the_first_a_second_runs,
+    nothing_leaks_into_the_pool,
+    transact_tries_until_the_first_has_ended,
+    of_many_copies_one_runs_and_none_waits,
+);
+
+#[idempotent(key(id), skip(double), scope = "verified", busy = "fail")]
+async fn verified<DB: Engine + ManyWriters>(
+    tx: &mut Transaction<'_, DB>,
+    id: &str,
+    double: &Double,
+) -> Result<(), AppError> {
+    double.run(tx, id).await
+}
+
+#[idempotent(
+    key(id),
+    skip(double),
+    scope = "under_savepoint",
+    busy = "fail",
+    guard = "savepoint"
+)]
+async fn under_savepoint<DB: Engine + ManyWriters>(
+    tx: &mut Transaction<'_, DB>,
+    id: &str,
+    double: &Double,
+) -> Result<(), AppError> {
+    double.run(tx, id).await
+}
+
+const GUARDS: [&str; 2] = ["verified", "under_savepoint"];
+
+/// In a transaction that stays open.
+async fn deliver<DB: Engine + ManyWriters>(
+    tx: &mut Transaction<'_, DB>,
+    guard: &str,
+    id: &str,
+    double: &Double,
+) -> Result<Outcome<()>, AppError> {
+    match guard {
+        "verified" => verified(tx, id, double).await,
+        _ => under_savepoint(tx, id, double).await,
+    }
+}
+
+fn is_in_flight(said: &AppError) -> bool {
+    matches!(said, AppError::Idempotent(error) if error.is_in_flight() && error.is_retryable())
+        && disposition(said) == Disposition::Redeliver
+}
+
+/// A delivery that has claimed its key and waits for `go` to end.
+struct Open {
+    task: JoinHandle<Result<Outcome<()>, AppError>>,
+    go: Arc<Semaphore>,
+}
+
+impl Open {
+    async fn start<DB: Engine + ManyWriters>(
+        pool: &Pool<DB>,
+        guard: &'static str,
+        id: &'static str,
+        act: impl FnOnce(Arc<Notify>, Arc<Semaphore>) -> Act,
+    ) -> Self {
+        let (here, go) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
+        let double = Double::planned([act(Arc::clone(&here), Arc::clone(&go))]);
+        let pool = pool.clone();
+        let task = tokio::spawn(async move {
+            let mut tx = pool.begin().await.unwrap();
+            let outcome = deliver(&mut tx, guard, id, &double).await;
+            if outcome.is_ok() {
+                tx.commit().await.unwrap();
+            } else {
+                tx.rollback().await.unwrap();
+            }
+            outcome
+        });
+        here.notified().await;
+        Self { task, go }
+    }
+
+    async fn end(self) -> Result<Outcome<()>, AppError> {
+        self.go.add_permits(1);
+        self.task.await.unwrap()
+    }
+}
+
+async fn while_the_first_is_open_a_second_fails_at_once<DB: Engine + ManyWriters>(db: &Fresh<DB>) {
+    let pool = db.prepared(3).await;
+    for guard in GUARDS {
+        let (first, double) = (
+            Open::start(&pool, guard, guard, Act::Hold).await,
+            Double::new(),
+        );
+        for _ in 0..2 {
+            let mut tx = pool.begin().await.unwrap();
+            let said = deliver(&mut tx, guard, guard, &double).await.unwrap_err();
+            assert!(is_in_flight(&said), "{said}");
+            tx.rollback().await.unwrap();
+        }
+        assert_eq!(first.end().await.unwrap(), Outcome::Processed(()));
+        let mut tx = pool.begin().await.unwrap();
+        let again = deliver(&mut tx, guard, guard, &double).await.unwrap();
+        assert_eq!(again, Outcome::Duplicate);
+        tx.commit().await.unwrap();
+        assert_eq!(double.runs(), 0);
+        assert_eq!(db.stored(guard).await, (1, 1));
+    }
+}
+
+async fn a_committed_key_is_a_duplicate_while_another_copy_is_open<DB: Engine + ManyWriters>(
+    db: &Fresh<DB>,
+) {
+    let pool = db.prepared(3).await;
+    for guard in GUARDS {
+        let double = Double::new();
+        let mut tx = pool.begin().await.unwrap();
+        let _ = deliver(&mut tx, guard, guard, &double).await.unwrap();
+        tx.commit().await.unwrap();
+
+        let mut open = pool.begin().await.unwrap();
+        let copy = deliver(&mut open, guard, guard, &double).await.unwrap();
+        assert_eq!(copy, Outcome::Duplicate);
+        let mut tx = pool.begin().await.unwrap();
+        let other = deliver(&mut tx, guard, guard, &double).await.unwrap();
+        assert_eq!(other, Outcome::Duplicate);
+        open.commit().await.unwrap();
+        tx.commit().await.unwrap();
+    }
+}
+
+async fn other_keys_are_not_in_flight<DB: Engine + ManyWriters>(db: &Fresh<DB>) {
+    let pool = db.prepared(3).await;
+    for guard in GUARDS {
+        let first = Open::start(&pool, guard, "m", Act::Hold).await;
+        for id in ["l", "n", "m0", "a", "z"] {
+            let double = Double::new();
+            let mut tx = pool.begin().await.unwrap();
+            let other = deliver(&mut tx, guard, id, &double).await.unwrap();
+            assert_eq!(other, Outcome::Processed(()));
+            tx.commit().await.unwrap();
+        }
+        first.end().await.unwrap().processed().unwrap();
+    }
+}
+
+async fn after_a_failure_of_the_first_a_second_runs<DB: Engine + ManyWriters>(db: &Fresh<DB>) {
+    let pool = db.prepared(2).await;
+    for guard in GUARDS {
+        let first = Open::start(&pool, guard, guard, Act::HoldAndRefuse).await;
+        let double = Double::new();
+        let mut tx = pool.begin().await.unwrap();
+        let said = deliver(&mut tx, guard, guard, &double).await.unwrap_err();
+        assert!(is_in_flight(&said), "{said}");
+        tx.rollback().await.unwrap();
+        assert!(matches!(first.end().await, Err(AppError::Refused)));
+        let mut tx = pool.begin().await.unwrap();
+        let second = deliver(&mut tx, guard, guard, &double).await.unwrap();
+        assert_eq!(second, Outcome::Processed(()));
+        tx.commit().await.unwrap();
+    }
+}
+
+/// Neither a lock nor a setting: on the one connection there is, a handler that
+/// waits still waits.
+async fn nothing_leaks_into_the_pool<DB: Engine + ManyWriters>(db: &Fresh<DB>) {
+    #[idempotent(key(id), scope = "patient")]
+    async fn patient<DB: Engine>(tx: &mut Transaction<'_, DB>, id: &str) -> Result<(), AppError> {
+        let _ = tx;
+        Ok(())
+    }
+
+    let (pool, other) = (db.prepared(1).await, db.pool(2).await);
+    for guard in GUARDS {
+        let double = Double::new();
+        for id in ["1", "1", "2"] {
+            let mut tx = pool.begin().await.unwrap();
+            let _ = deliver(&mut tx, guard, id, &double).await.unwrap();
+            tx.commit().await.unwrap();
+        }
+        let open = Open::start(&other, guard, "3", Act::Hold).await;
+        let mut tx = pool.begin().await.unwrap();
+        let said = deliver(&mut tx, guard, "3", &double).await.unwrap_err();
+        assert!(is_in_flight(&said), "{said}");
+        tx.rollback().await.unwrap();
+        open.end().await.unwrap().processed().unwrap();
+
+        let mut first = other.begin().await.unwrap();
+        let _ = patient(&mut first, guard).await.unwrap();
+        let waiting = {
+            let pool = pool.clone();
+            tokio::spawn(async move { transact!(&pool, tx => patient(tx, guard)).await })
+        };
+        db.until_waiting(1).await;
+        first.commit().await.unwrap();
+        assert_eq!(waiting.await.unwrap().unwrap(), Outcome::Duplicate);
+    }
+}
+
+async fn transact_tries_until_the_first_has_ended<DB: Engine + ManyWriters>(db: &Fresh<DB>) {
+    let pool = db.prepared(2).await;
+    let first = Open::start(&pool, "verified", "1", Act::Hold).await;
+    let (double, other) = (Arc::new(Double::new()), pool.clone());
+    let second = {
+        let double = Arc::clone(&double);
+        tokio::spawn(async move {
+            let attempts = Attempts::on(&other).attempts(200);
+            transact!(attempts, tx => verified(tx, "1", &double)).await
+        })
+    };
+    first.end().await.unwrap().processed().unwrap();
+    assert_eq!(second.await.unwrap().unwrap(), Outcome::Duplicate);
+    assert_eq!(double.runs(), 0);
+}
+
+async fn of_many_copies_one_runs_and_none_waits<DB: Engine + ManyWriters>(db: &Fresh<DB>) {
+    let pool = db.prepared(8).await;
+    for guard in GUARDS {
+        let first = Open::start(&pool, guard, guard, Act::Hold).await;
+        let mut copies = tokio::task::JoinSet::new();
+        for _ in 0..7 {
+            let pool = pool.clone();
+            copies.spawn(async move {
+                let mut tx = pool.begin().await.unwrap();
+                let said = deliver(&mut tx, guard, guard, &Double::new()).await;
+                tx.rollback().await.unwrap();
+                said
+            });
+        }
+        // All have their answer while the first is open.
+        for said in copies.join_all().await {
+            assert!(is_in_flight(&said.unwrap_err()));
+        }
+        first.end().await.unwrap().processed().unwrap();
+        assert_eq!(db.stored(guard).await, (1, 1));
+    }
+}
