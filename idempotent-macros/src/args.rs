@@ -21,13 +21,16 @@ pub(crate) struct Args {
     pub(crate) scope: Option<LitStr>,
     pub(crate) tx: Option<Ident>,
     pub(crate) skip: Vec<Ident>,
-    pub(crate) answer: Answer,
+    /// The word `replay`.
+    pub(crate) replay: Option<Span>,
     /// Parts, as those of the key.
     pub(crate) fingerprint: Vec<KeyPath>,
     pub(crate) fingerprint_name: Option<Span>,
     pub(crate) retain: Option<Period>,
     pub(crate) redelivery: Option<Period>,
     pub(crate) busy: Busy,
+    pub(crate) busy_name: Option<Span>,
+    pub(crate) each: Option<Each>,
     pub(crate) guard: Guard,
     pub(crate) bind: Option<Ident>,
     pub(crate) table: Option<LitStr>,
@@ -49,6 +52,7 @@ pub(crate) enum Answer {
     #[default]
     Outcome,
     Replay,
+    Batch,
 }
 
 /// What a second delivery does while the first is open.
@@ -59,6 +63,15 @@ pub(crate) enum Busy {
     Fail,
 }
 
+/// `each = "event in events"`
+#[derive(Clone)]
+pub(crate) struct Each {
+    /// One message, in the key.
+    pub(crate) element: Ident,
+    /// The parameter that holds all.
+    pub(crate) list: Ident,
+}
+
 /// A stretch of time, as it is written.
 pub(crate) struct Period {
     pub(crate) seconds: u64,
@@ -66,7 +79,7 @@ pub(crate) struct Period {
 }
 
 /// The arguments, with an example of each, which an error shows.
-pub(crate) const EXAMPLES: [(&str, &str); 13] = [
+pub(crate) const EXAMPLES: [(&str, &str); 14] = [
     ("key", "key = \"event.id, channel\""),
     ("scope", "scope = \"orders.accept\""),
     ("tx", "tx = transaction"),
@@ -76,6 +89,7 @@ pub(crate) const EXAMPLES: [(&str, &str); 13] = [
     ("retain", "retain = \"7 days\""),
     ("redelivery", "redelivery = \"4 days\""),
     ("busy", "busy = \"fail\""),
+    ("each", "each = \"event in events\""),
     ("guard", "guard = \"savepoint\""),
     ("bind", "bind = claim"),
     ("table", "table = \"inbox.processed_messages\""),
@@ -158,6 +172,27 @@ impl Args {
         }
     }
 
+    /// What a caller gets around the handler's value.
+    pub(crate) fn answer(&self) -> Answer {
+        match (&self.each, self.replay) {
+            (Some(_), _) => Answer::Batch,
+            (None, Some(_)) => Answer::Replay,
+            (None, None) => Answer::Outcome,
+        }
+    }
+
+    /// The names of arguments that speak of one message.
+    pub(crate) fn of_one_message(&self) -> impl Iterator<Item = (&'static str, Span)> {
+        [
+            ("replay", self.replay),
+            ("fingerprint", self.fingerprint_name),
+            ("busy", self.busy_name),
+            ("bind", self.bind.as_ref().map(Ident::span)),
+        ]
+        .into_iter()
+        .filter_map(|(name, span)| Some((name, span?)))
+    }
+
     /// Says whether nothing is missing from what the argument says: neither a
     /// piece of it, nor the whole under another name.
     pub(crate) fn is_read(&self, name: &str) -> bool {
@@ -177,7 +212,8 @@ impl Args {
             "scope" => value.scope(name).map(|scope| self.scope = Some(scope)),
             "tx" => value.ident(name).map(|tx| self.tx = Some(tx)),
             "skip" => value.idents(name).map(|skip| self.skip = skip),
-            "replay" => value.flag(name).map(|()| self.answer = Answer::Replay),
+            "replay" => value.flag(name).map(|()| self.replay = Some(name.span())),
+            "each" => value.each(name).map(|each| self.each = Some(each)),
             "fingerprint" => value.key(name).and_then(|(fingerprint, mistakes)| {
                 self.fingerprint = fingerprint;
                 self.fingerprint_name = Some(name.span());
@@ -187,7 +223,10 @@ impl Args {
             "redelivery" => value
                 .period(name)
                 .map(|period| self.redelivery = Some(period)),
-            "busy" => value.busy(name).map(|busy| self.busy = busy),
+            "busy" => value.busy(name).map(|busy| {
+                self.busy = busy;
+                self.busy_name = Some(name.span());
+            }),
             "guard" => value.guard(name).map(|guard| self.guard = guard),
             "bind" => value.ident(name).map(|bind| self.bind = Some(bind)),
             "table" => value.table(name).map(|table| self.table = Some(table)),

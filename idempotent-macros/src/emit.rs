@@ -5,7 +5,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::Type;
 use syn::spanned::Spanned;
 
-use crate::args::{Answer, Busy, Guard};
+use crate::args::{Answer, Busy, Each, Guard};
 use crate::handler::Handler;
 use crate::key::{self, Assertion, BoundPath};
 use crate::output::Output;
@@ -27,13 +27,21 @@ pub(crate) fn handler(
     let place = mixed(handler.database_span(tx));
     let [claimed, lent, outcome] =
         ["claimed", "lent", "outcome"].map(|name| Ident::new(name, place));
-    let claim = match plan.busy {
-        Busy::Wait => "claim",
-        Busy::Fail => "claim_or_fail",
+    let [claim, transaction, finish] = match (&plan.each, plan.busy) {
+        (Some(_), _) => ["claim_batch", "transaction_of_batch", "finish_batch"],
+        (None, Busy::Wait) => ["claim", "transaction", "finish"],
+        (None, Busy::Fail) => ["claim_or_fail", "transaction", "finish"],
     };
     let [claim, transaction_of, transaction, finish] =
-        [claim, "transaction_of", "transaction", "finish"].map(|name| runtime.private(name, place));
-    let claim = quote_spanned!(place=> #claim(#frame, #lent, #description, #key).await);
+        [claim, "transaction_of", transaction, finish].map(|name| runtime.private(name, place));
+    // A batch goes in whole, and comes out without what is no news.
+    let list = plan.each.as_ref().map(|each| &each.list).into_iter();
+    let list: Vec<&Ident> = list.collect();
+    let claim = quote_spanned!(place=> #claim(#frame, #lent, #description, #key #(, #list)*).await);
+    let claimed_as = match &*list {
+        [] => quote!(mut #claimed),
+        list => quote!((mut #claimed #(, #list)*)),
+    };
     let mut parameter = tx.clone();
     parameter.set_span(place.resolved_at(tx.span()));
     let parameter = quote_spanned!(place=> #transaction_of(#parameter));
@@ -43,6 +51,7 @@ pub(crate) fn handler(
     let frame_name = match plan.answer {
         Answer::Outcome => "frame",
         Answer::Replay => "replay_frame",
+        Answer::Batch => "batch_frame",
     };
     let frame_of = runtime.private(frame_name, ty.span());
     let frame_of = quote_spanned!(ty.span()=> #frame_of::<#ty>());
@@ -66,7 +75,7 @@ pub(crate) fn handler(
             let #key = #key_of;
             #allowance
             let #lent = #parameter;
-            let mut #claimed = match #claim {
+            let #claimed_as = match #claim {
                 ::core::result::Result::Ok(#claimed) => #claimed,
                 ::core::result::Result::Err(#outcome) => return #outcome,
             };
@@ -92,6 +101,7 @@ pub(crate) fn fallback(
     let unclaimed = match answer {
         Answer::Outcome => "unclaimed",
         Answer::Replay => "unclaimed_replay",
+        Answer::Batch => "unclaimed_batch",
     };
     let unclaimed = runtime.private(unclaimed, Span::call_site());
     let names: Vec<Ident> = handler.names().cloned().collect();
@@ -196,6 +206,9 @@ fn key_of(plan: &Plan, description: &Ident, runtime: &Runtime) -> TokenStream {
         #parts
         #finish(#key)
     }};
+    if let Some(each) = &plan.each {
+        return keys_of(each, &key_of, runtime);
+    }
     let Some(fingerprint) = &plan.fingerprint else {
         return key_of;
     };
@@ -213,6 +226,20 @@ fn key_of(plan: &Plan, description: &Ident, runtime: &Runtime) -> TokenStream {
             #key
         })
     }
+}
+
+/// The keys of a batch, one for each message.
+fn keys_of(each: &Each, key_of: &TokenStream, runtime: &Runtime) -> TokenStream {
+    let [new, push] = ["new_keys", "push_key"].map(|name| runtime.private(name, Span::call_site()));
+    let keys = local("keys");
+    let Each { element, list } = each;
+    quote! {{
+        let mut #keys = #new();
+        for #element in &#list {
+            #push(&mut #keys, #key_of);
+        }
+        #keys
+    }}
 }
 
 /// Writes the parts, one after the other.

@@ -30,23 +30,24 @@ pub(crate) fn expand(args: TokenStream, item: &TokenStream) -> TokenStream {
         Ok(handler) => handler,
         Err(error) => {
             errors.push(error);
-            return verbatim(&announced(item, args.answer, &runtime), errors);
+            return verbatim(&announced(item, args.answer(), &runtime), errors);
         }
     };
+    handler.element = args.each.as_ref().map(|each| each.element.clone());
     while let Some(second) = handler.take_second() {
         errors.push(diagnostics::second_attribute(&second));
     }
-    let output = match output::rewrite(&mut handler.sig, args.answer, &runtime) {
+    let output = match output::rewrite(&mut handler.sig, args.answer(), &runtime) {
         Ok(output) => output,
         Err(error) => {
             errors.push(error);
-            match output::mend(&mut handler.sig, args.answer, &runtime) {
+            match output::mend(&mut handler.sig, args.answer(), &runtime) {
                 Some(output) => output,
                 None => return verbatim(item, errors),
             }
         }
     };
-    let answer = args.answer;
+    let answer = args.answer();
     let bind = args.bind.clone();
     let bind = bind.filter(|bind| handler.name(bind).is_none());
     match plan(args, &handler, errors) {

@@ -20,6 +20,8 @@ pub(crate) struct Handler {
     /// The body's opening brace.
     pub(crate) open: Span,
     pub(crate) params: Vec<Param>,
+    /// One message of a batch, which the key may start from.
+    pub(crate) element: Option<Ident>,
 }
 
 /// A parameter: the names it binds.
@@ -58,6 +60,7 @@ impl Parse for Handler {
             body,
             open,
             params,
+            element: None,
         })
     }
 }
@@ -105,7 +108,8 @@ impl Handler {
 
     /// The name in the signature, spelled as `name`.
     pub(crate) fn name(&self, name: &Ident) -> Option<&Ident> {
-        self.binding(name).map(|(_, name)| name)
+        let element = self.element.as_ref().filter(|element| *element == name);
+        element.or_else(|| self.binding(name).map(|(_, name)| name))
     }
 
     pub(crate) fn binding(&self, name: &Ident) -> Option<(&Param, &Ident)> {

@@ -39,6 +39,7 @@ impl Answer {
         let name = match self {
             Self::Outcome => "Outcome",
             Self::Replay => "Replay",
+            Self::Batch => "Batch",
         };
         Ident::new(name, Span::call_site())
     }

@@ -4,9 +4,9 @@ use proc_macro2::{Ident, Span, TokenStream};
 use syn::LitStr;
 use syn::ext::IdentExt;
 
-use crate::args::{Answer, Args, Busy, Guard};
+use crate::args::{Answer, Args, Busy, Each, Guard};
 use crate::diagnostics;
-use crate::handler::Handler;
+use crate::handler::{Handler, last_segment};
 use crate::key::{self, BoundPath};
 use crate::mistakes::Errors;
 
@@ -17,6 +17,7 @@ pub(crate) struct Plan {
     pub(crate) scope: Scope,
     pub(crate) tx: Ident,
     pub(crate) answer: Answer,
+    pub(crate) each: Option<Each>,
     pub(crate) fingerprint: Option<Fingerprint>,
     /// Seconds for which keys are kept.
     pub(crate) retain: Option<u64>,
@@ -60,11 +61,13 @@ pub(crate) fn plan(args: Args, handler: &Handler, mut errors: Errors) -> syn::Re
     let tx = transaction(&args, handler, &mut errors);
     let key = key(&args, handler, &mut errors);
     let fingerprint = fingerprint(&args, handler, &mut errors);
+    let is_batch_known = check_each(&args, handler, key.is_some(), &mut errors);
     check_retention(&args, &mut errors);
     let is_skip_known = check_skip(&args, handler, &mut errors);
     check_bind(&args, handler, &mut errors);
     let is_compared_known = args.is_read("fingerprint");
-    if let (Some(tx), Some(_), true, true) = (&tx, &key, is_skip_known, is_compared_known) {
+    let is_known = is_skip_known && is_compared_known && is_batch_known;
+    if let (Some(tx), Some(_), true) = (&tx, &key, is_known) {
         check_grain(&args, handler, tx, &mut errors);
     }
     let scope =
@@ -76,7 +79,8 @@ pub(crate) fn plan(args: Args, handler: &Handler, mut errors: Errors) -> syn::Re
             key_name: args.key_name.unwrap_or_else(Span::call_site),
             scope,
             tx,
-            answer: args.answer,
+            answer: args.answer(),
+            each: args.each.map(|each| as_parameter(each, handler)),
             fingerprint,
             retain: args.retain.map(|period| period.seconds),
             busy: args.busy,
@@ -105,6 +109,9 @@ fn transaction(args: &Args, handler: &Handler, errors: &mut Errors) -> Option<Id
 /// The whole key, if every part is understood and bound, and one names a
 /// parameter.
 fn key(args: &Args, handler: &Handler, errors: &mut Errors) -> Option<Vec<BoundPath>> {
+    if !args.is_read("each") {
+        return None; // it may name what the key starts from
+    }
     key::judge_names(&args.key, handler, errors);
     let bound = args.key.iter().map(|path| key::bind(path, handler, errors));
     let key: Vec<_> = bound.collect();
@@ -142,6 +149,43 @@ fn fingerprint(args: &Args, handler: &Handler, errors: &mut Errors) -> Option<Fi
         parts: parts?,
         name: args.fingerprint_name?,
     })
+}
+
+/// With the name of the parameter as it stands in the signature.
+fn as_parameter(each: Each, handler: &Handler) -> Each {
+    let list = handler.binding(&each.list).map(|(_, list)| list.clone());
+    Each {
+        list: list.unwrap_or(each.list),
+        ..each
+    }
+}
+
+/// Says whether the batch, if there is one, is known.
+fn check_each(args: &Args, handler: &Handler, has_key: bool, errors: &mut Errors) -> bool {
+    let Some(Each { element, list }) = &args.each else {
+        return args.is_read("each");
+    };
+    for (name, span) in args.of_one_message() {
+        errors.push(diagnostics::excluded_by_each(name, span));
+    }
+    let Some((param, _)) = handler.binding(list) else {
+        errors.push(diagnostics::unknown_parameter(
+            list,
+            &list.to_string(),
+            handler,
+        ));
+        return false;
+    };
+    if last_segment(&param.ty).is_none_or(|name| name != "Vec") {
+        errors.push(diagnostics::no_vec(&param.ty, element));
+    }
+    let mut roots = args.key.iter().flat_map(|path| &path.roots);
+    if let Some(list) = roots.clone().find(|root| *root == list) {
+        errors.push(diagnostics::batch_in_key(list, element));
+    } else if has_key && !roots.any(|root| root == element) {
+        errors.push(diagnostics::batch_without_element(element));
+    }
+    true
 }
 
 /// A key that is forgotten before the last redelivery lets that run again.
@@ -226,6 +270,7 @@ fn scope(args: &Args, handler: &Handler, errors: &mut Errors) -> Scope {
 fn check_grain(args: &Args, handler: &Handler, tx: &Ident, errors: &mut Errors) {
     let Args { key, skip, .. } = args;
     let is_in_key = |name: &Ident| key.iter().any(|path| path.roots.contains(name));
+    let is_batch = |name: &Ident| args.each.as_ref().is_some_and(|each| each.list == *name);
     let is_compared = |name: &Ident| {
         args.fingerprint
             .iter()
@@ -250,7 +295,11 @@ fn check_grain(args: &Args, handler: &Handler, tx: &Ident, errors: &mut Errors) 
     for param in &handler.params {
         let is_covered = param.is_ignored()
             || param.names.iter().any(|name| {
-                name == tx || is_in_key(name) || is_compared(name) || skip.contains(name)
+                name == tx
+                    || is_batch(name)
+                    || is_in_key(name)
+                    || is_compared(name)
+                    || skip.contains(name)
             });
         if let (false, Some(name)) = (is_covered, param.names.first()) {
             errors.push(diagnostics::too_coarse(

@@ -6,7 +6,7 @@ use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{Ident, LitStr, Path, Token};
 
-use crate::args::{Busy, Guard, Period};
+use crate::args::{Busy, Each, Guard, Period};
 use crate::diagnostics;
 use crate::key::{self, KeyPath};
 use crate::mistakes::Errors;
@@ -65,6 +65,19 @@ impl Value {
             }),
             _ => Err(diagnostics::unread_period(&written)),
         }
+    }
+
+    /// `"event in events"`
+    pub(crate) fn each(self, name: &Ident) -> syn::Result<Each> {
+        let text = self.string(name)?;
+        let each = |input: ParseStream<'_>| {
+            let element = input.parse()?;
+            input.parse::<Token![in]>()?;
+            let list = input.parse()?;
+            Ok(Each { element, list })
+        };
+        text.parse_with(each)
+            .map_err(|_| diagnostics::argument_shape(name, text.span()))
     }
 
     pub(crate) fn busy(self, name: &Ident) -> syn::Result<Busy> {

@@ -13,7 +13,7 @@ use crate::error::{Cause, Error, Lost};
 use crate::frame::{Answer, Frame};
 use crate::handler::{Guard, Handler};
 use crate::key::{Fingerprint, Key};
-use crate::store::{self, Earlier, ManyWriters, Store, Unproven};
+use crate::store::{self, Earlier, ManyWriters, New, Store, Unproven};
 
 /// The claim of the message at hand, as `bind = claim` names it in a handler's
 /// body.
@@ -75,6 +75,8 @@ pub struct Claimed<'a, 'c, DB: Store> {
     tx: &'a mut Transaction<'c, DB>,
     handler: &'static Handler,
     key: Key,
+    /// The other keys of a batch.
+    others: Vec<String>,
     proof: Proof<DB>,
 }
 
@@ -252,6 +254,7 @@ async fn try_claim<'a, 'c, DB: Store>(
                 tx,
                 handler,
                 key,
+                others: Vec::new(),
                 proof: Proof::Mark(mark),
             })),
             Ok(Row::Old(earlier)) => Ok(Claiming::Duplicate(earlier)),
@@ -280,6 +283,7 @@ async fn claim_under_savepoint<'a, 'c, DB: Store>(
         tx,
         handler,
         key,
+        others: Vec::new(),
         proof: Proof::Savepoint(savepoint, None),
     };
     match claim_or_recall(claimed.tx, row(handler, &claimed.key), recall).await {
@@ -324,8 +328,76 @@ async fn claim_or_recall<DB: Store>(
     }
 }
 
+impl<'a, 'c, DB: Store> Claimed<'a, 'c, DB> {
+    /// Claims those of the keys that are new, which are distinct and in order.
+    /// `None`: there is none.
+    pub(crate) async fn of_batch(
+        tx: &'a mut Transaction<'c, DB>,
+        handler: &'static Handler,
+        keys: &[&Key],
+    ) -> Result<Option<Self>, Error> {
+        handler.check_scope()?;
+        let Some(first) = keys.first() else {
+            return Ok(None);
+        };
+        let about = |cause: Cause| {
+            let keys = format!("{} and {} more", first.text(), keys.len() - 1);
+            Error::about(handler.scope, &keys, cause)
+        };
+        if !is_open(tx) {
+            return Err(about(Lost::NotOpen.into()));
+        }
+        let texts: Vec<&str> = keys.iter().map(|key| key.text()).collect();
+        let savepoint = match handler.guard {
+            Guard::Verify => None,
+            Guard::Savepoint => match DB::set_savepoint(tx).await {
+                Ok(savepoint) => Some(savepoint),
+                Err(sqlx::Error::BeginFailed) => return Err(about(Lost::NotOpen.into())),
+                Err(error) => return Err(about(error.into())),
+            },
+        };
+        // From here on a cut rolls back to the savepoint.
+        let mut claimed = Self {
+            tx,
+            handler,
+            key: (*first).clone(),
+            others: Vec::new(),
+            proof: savepoint.map_or(Proof::Settled, |savepoint| {
+                Proof::Savepoint(savepoint, None)
+            }),
+        };
+        let row = row(handler, first);
+        match DB::claim_all(claimed.tx, row, &texts).await {
+            Ok(Some(New { keys, mark })) => {
+                let mut fresh = keys.into_iter();
+                if let Some(text) = fresh.next() {
+                    claimed.key = claimed.key.with_text(text);
+                }
+                claimed.others = fresh.collect();
+                match &mut claimed.proof {
+                    Proof::Savepoint(_, claim) => *claim = Some(mark),
+                    proof => *proof = Proof::Mark(mark),
+                }
+                Ok(Some(claimed))
+            }
+            Ok(None) => Ok(None),
+            Err(unproven) => {
+                let error = about(unproven.into());
+                claimed.undo().await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// All keys that it claimed.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        let others = self.others.iter().map(String::as_str);
+        std::iter::once(self.key.text()).chain(others)
+    }
+}
+
 impl<DB: Store> Claimed<'_, '_, DB> {
-    async fn prove(mut self, result: Option<&[u8]>) -> Result<(), Error> {
+    pub(crate) async fn prove(mut self, result: Option<&[u8]>) -> Result<(), Error> {
         let row = row(self.handler, &self.key);
         let proven = match &self.proof {
             _ if !is_open(self.tx) => Err(Unproven::Lost(Lost::Dropped)),
@@ -340,10 +412,13 @@ impl<DB: Store> Claimed<'_, '_, DB> {
     }
 
     /// An error is that of a handler whose claim can no longer be undone.
-    async fn undo(mut self) -> Result<(), Error> {
+    pub(crate) async fn undo(mut self) -> Result<(), Error> {
         let row = row(self.handler, &self.key);
         let (undone, mark) = match &self.proof {
-            Proof::Mark(mark) => (DB::remove(self.tx, row, mark).await, Some(mark)),
+            Proof::Mark(mark) => (
+                DB::remove(self.tx, row, &self.others, mark).await,
+                Some(mark),
+            ),
             Proof::Savepoint(savepoint, mark) => {
                 (DB::roll_back(self.tx, savepoint).await, mark.as_ref())
             }

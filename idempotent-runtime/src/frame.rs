@@ -6,7 +6,7 @@
 )]
 
 use crate::error::{Cause, Error};
-use crate::outcome::{Outcome, Replay};
+use crate::outcome::{Batch, Outcome, Replay, Verdict};
 use crate::replay::{Codec, Replayable};
 
 /// The `Result` that a handler's body returns.
@@ -24,11 +24,15 @@ pub trait HandlerResult {
     type Outcome;
     /// The same of a handler with `replay`.
     type Replay;
+    /// The same of a handler with `each`.
+    type Batch;
 
     /// The result, in the one shape the frame works with.
     fn into_result(self) -> Result<Self::Value, Self::Error>;
     /// Back to the shape the caller sees.
     fn from_result(result: Result<Outcome<Self::Value>, Self::Error>) -> Self::Outcome;
+    /// The same for `each`.
+    fn from_batch(result: Result<Batch<Self::Value>, Self::Error>) -> Self::Batch;
     /// The same for `replay`.
     fn from_replay(result: Result<Replay<Self::Value>, Self::Error>) -> Self::Replay;
 }
@@ -38,12 +42,17 @@ impl<T, E> HandlerResult for Result<T, E> {
     type Error = E;
     type Outcome = Result<Outcome<T>, E>;
     type Replay = Result<Replay<T>, E>;
+    type Batch = Result<Batch<T>, E>;
 
     fn into_result(self) -> Self {
         self
     }
 
     fn from_result(result: Result<Outcome<T>, E>) -> Self::Outcome {
+        result
+    }
+
+    fn from_batch(result: Result<Batch<T>, E>) -> Self::Batch {
         result
     }
 
@@ -150,6 +159,41 @@ where
     }
 }
 
+/// The same for `each`: how the result of a batch is read and made.
+pub struct BatchFrame<R, T, E, O> {
+    pub(crate) read: fn(R) -> Result<T, E>,
+    pub(crate) make: fn(Result<Batch<T>, E>) -> O,
+    convert: fn(Error) -> E,
+}
+
+impl<R, T, E, O> Clone for BatchFrame<R, T, E, O> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R, T, E, O> Copy for BatchFrame<R, T, E, O> {}
+
+impl<R, T, E, O> BatchFrame<R, T, E, O> {
+    pub(crate) fn fail(self, error: Error) -> O {
+        (self.make)(Err((self.convert)(error)))
+    }
+}
+
+/// The one place that asks the return type of a handler with `each`.
+#[must_use]
+pub fn batch_frame<R>() -> BatchFrame<R, R::Value, R::Error, R::Batch>
+where
+    R: HandlerResult,
+    R::Error: HandlerError,
+{
+    BatchFrame {
+        read: R::into_result,
+        make: R::from_batch,
+        convert: HandlerError::from_idempotent,
+    }
+}
+
 /// Stands in an arm that never runs, so that the body's type is known from its
 /// first line on.
 ///
@@ -165,6 +209,14 @@ pub fn hint<R>() -> R {
 /// compile, and callers see the type that they will see once it does.
 pub fn unclaimed<R: HandlerResult>(result: R) -> R::Outcome {
     R::from_result(result.into_result().map(Outcome::Processed))
+}
+
+/// The same of one with `each`.
+pub fn unclaimed_batch<R: HandlerResult>(result: R) -> R::Batch {
+    R::from_batch(result.into_result().map(|value| Batch {
+        value: Some(value),
+        outcomes: Vec::<Verdict>::new(),
+    }))
 }
 
 /// The same of one with `replay`.

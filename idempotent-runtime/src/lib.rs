@@ -85,6 +85,7 @@
 )]
 
 mod attempts;
+mod batch;
 mod claim;
 mod disposition;
 mod error;
@@ -104,9 +105,9 @@ pub use disposition::{Disposition, Permanent, disposition};
 pub use error::Error;
 pub use idempotent_macros::{KeyPart, idempotent};
 pub use key::{KeyPart, KeyText, KeyWriter};
-pub use outcome::{Outcome, Replay};
+pub use outcome::{Batch, Outcome, Replay, Verdict};
 pub use sqlx;
-pub use store::Store;
+pub use store::{ManyWriters, Store};
 pub use table::{Table, migrate, schema_sql, verify_schema};
 
 /// The readme's example compiles.
@@ -118,12 +119,16 @@ mod readme {}
 #[doc(hidden)]
 pub mod __private {
     pub use crate::attempts::IntoAttempts;
+    pub use crate::batch::{
+        ClaimedBatch, Keys, claim_batch, finish_batch, new_keys, push_key, transaction_of_batch,
+    };
     pub use crate::claim::{
         Claimed, HandlerTransaction, bound, claim, claim_or_fail, finish, transaction,
         transaction_of,
     };
     pub use crate::frame::{
-        Frame, HandlerError, HandlerResult, frame, hint, replay_frame, unclaimed, unclaimed_replay,
+        BatchFrame, Frame, HandlerError, HandlerResult, batch_frame, frame, hint, replay_frame,
+        unclaimed, unclaimed_batch, unclaimed_replay,
     };
     pub use crate::handler::{Busy, Guard, Handler, Options, finish_key, located, new_key};
     pub use crate::key::{
@@ -132,7 +137,6 @@ pub mod __private {
         stable_part,
     };
     pub use crate::retry::{Probe, ViaDeref, ViaDerefSync, ViaError, ViaNothing};
-    pub use crate::store::ManyWriters;
     pub use crate::transact::{
         Lease, Run, Settled, after_begin, after_commit, after_error, begin, commit, lease, release,
         release_after, roll_back, run, settled,

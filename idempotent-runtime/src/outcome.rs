@@ -101,3 +101,47 @@ impl<T> Replay<T> {
         }
     }
 }
+
+/// What became of a batch of deliveries: of a handler with `each`.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_runtime::{Batch, Verdict};
+///
+/// let batch = Batch {
+///     value: Some(7),
+///     outcomes: vec![Verdict::Processed, Verdict::Duplicate],
+/// };
+/// assert_eq!(batch.processed(), 1);
+/// ```
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[must_use = "a `Batch` says which messages were processed now"]
+pub struct Batch<T> {
+    /// What the handler returned for the messages that were new; `None` where
+    /// there was none, and it did not run.
+    pub value: Option<T>,
+    /// One for each message, in the order of the input.
+    pub outcomes: Vec<Verdict>,
+}
+
+/// What became of one message of a batch. Both mean the same to the broker:
+/// once the transaction has committed, acknowledge the message.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Verdict {
+    /// It was among those that the handler processed.
+    Processed,
+    /// It was processed before, or stands in the batch before.
+    Duplicate,
+}
+
+impl<T> Batch<T> {
+    /// Counts the messages that were processed now.
+    #[must_use]
+    pub fn processed(&self) -> usize {
+        let outcomes = self.outcomes.iter();
+        outcomes
+            .filter(|outcome| **outcome == Verdict::Processed)
+            .count()
+    }
+}

@@ -15,7 +15,7 @@ use sqlx::{AssertSqlSafe, Connection, Transaction};
 use crate::attempts::{Attempts, Backoff, Begin, IntoAttempts};
 use crate::disposition;
 use crate::error::{Cause, Error};
-use crate::outcome::{Outcome, Replay};
+use crate::outcome::{Batch, Outcome, Replay};
 use crate::store::Store;
 
 /// Runs handlers in a transaction: begins, awaits them in order, commits, and
@@ -356,6 +356,8 @@ pub trait Settled {}
 impl<T> Settled for Outcome<T> {}
 
 impl<T> Settled for Replay<T> {}
+
+impl<T> Settled for Batch<T> {}
 
 /// Lets idempotent results pass.
 pub fn settled<T: Settled, E>(result: Result<T, E>) -> Result<T, E> {

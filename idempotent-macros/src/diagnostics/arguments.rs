@@ -115,6 +115,16 @@ pub(crate) fn retained_too_short(retain: &LitStr, redelivery: &LitStr) -> Error 
     )
 }
 
+pub(crate) fn excluded_by_each(name: &str, span: Span) -> Error {
+    message(
+        span,
+        format!("`{name}` speaks of one message, and `each` of many"),
+        format!(
+            "remove one of the two; without `each` the handler takes one message, and may have `{name}`"
+        ),
+    )
+}
+
 pub(crate) fn unknown_busy(busy: &LitStr) -> Error {
     let value = busy.value();
     let help = match near(&value, ["wait", "fail"].into_iter()) {

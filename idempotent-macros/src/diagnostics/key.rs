@@ -2,7 +2,7 @@
 
 use proc_macro2::Span;
 use quote::ToTokens;
-use syn::{Error, ExprTuple, Ident, LitStr};
+use syn::{Error, ExprTuple, Ident, LitStr, Type};
 
 use crate::handler::Handler;
 use crate::key::{Instability, Tail};
@@ -258,6 +258,31 @@ pub(crate) fn too_coarse(span: Span, name: &Ident, key: &str) -> Error {
         format!(
             "write `{key}`; if it does not tell messages apart, write `skip({name})` beside `key`"
         ),
+    )
+}
+
+/// Of a batch: the key of each message says nothing of that message.
+pub(crate) fn batch_without_element(element: &Ident) -> Error {
+    message(
+        element.span(),
+        format!("`{element}` is not part of the key: all messages of a batch would be one"),
+        format!("name what tells them apart, for instance `key({element}.id)`"),
+    )
+}
+
+pub(crate) fn batch_in_key(list: &Ident, element: &Ident) -> Error {
+    message(
+        list.span(),
+        format!("`{list}` in the key is the whole batch, which is another at every delivery"),
+        format!("name one message, `{element}`"),
+    )
+}
+
+pub(crate) fn no_vec(list: &Type, element: &Ident) -> Error {
+    spanned(
+        list,
+        format!("the batch that `{element}` is of is not a `Vec`"),
+        "take `Vec<...>`: the body gets the messages that are new",
     )
 }
 

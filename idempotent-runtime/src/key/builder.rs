@@ -38,6 +38,15 @@ impl Key {
         self.fingerprint.as_ref().map(Fingerprint::as_bytes)
     }
 
+    /// Another one of the same scope, of a text that was claimed.
+    pub(crate) fn with_text(&self, text: String) -> Self {
+        Self {
+            text,
+            missing: None,
+            ..self.clone()
+        }
+    }
+
     pub(super) fn with_fingerprint(self, fingerprint: Fingerprint) -> Self {
         Self {
             fingerprint: Some(fingerprint),

@@ -103,6 +103,15 @@ pub trait Backend: Database {
         row: Row<'_>,
     ) -> impl Future<Output = Result<Option<Self::Mark>, Unproven>> + Send;
 
+    /// Claims, in one statement, those of the keys that nobody has claimed, and
+    /// says which. The keys are distinct and in order: two batches that meet take
+    /// turns. `None`: all are claimed, and committed (or ours).
+    fn claim_all(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+        keys: &[&str],
+    ) -> impl Future<Output = Result<Option<New<Self::Mark>>, Unproven>> + Send;
+
     /// Reads, as it is now, the row that a duplicate met. `None`: it has gone.
     fn recall(
         tx: &mut Transaction<'_, Self>,
@@ -118,10 +127,12 @@ pub trait Backend: Database {
         result: Option<&[u8]>,
     ) -> impl Future<Output = Result<(), Unproven>> + Send;
 
-    /// Removes the key, in the claiming transaction only.
+    /// Removes the key, and the others of its batch, in the claiming transaction
+    /// only.
     fn remove(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
+        others: &[String],
         mark: &Self::Mark,
     ) -> impl Future<Output = Result<(), Unproven>> + Send;
 
@@ -196,16 +207,43 @@ pub struct Row<'k> {
     /// Seconds after which it may be pruned.
     pub(crate) retain: Option<u64>,
     pub(crate) fingerprint: Option<&'k [u8]>,
+    #[cfg_attr(
+        not(any(feature = "mysql", feature = "postgres")),
+        expect(dead_code, reason = "on SQLite everybody waits")
+    )]
     pub(crate) busy: Busy,
 }
 
-/// A database that can tell at once that another transaction has a key.
+/// A database that can tell at once that another transaction has a key:
+/// `Postgres` and `MySql`. A generic handler with `busy = "fail"` asks for it.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_runtime::{ManyWriters, idempotent};
+/// use sqlx::Transaction;
+///
+/// #[idempotent(key(order_id), scope = "orders.accept", busy = "fail")]
+/// async fn accept<DB: ManyWriters>(
+///     tx: &mut Transaction<'_, DB>,
+///     order_id: i64,
+/// ) -> sqlx::Result<()> {
+///     Ok(())
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`busy = \"fail\"` needs a database with many writers, which `{Self}` is not known to be",
     label = "cannot fail at once",
     note = "leave `busy` out: on SQLite one transaction writes at a time, and `busy_timeout` of the connection bounds the wait"
 )]
 pub trait ManyWriters: Store {}
+
+/// The keys of a batch that nobody had claimed: at least one.
+#[derive(Debug)]
+pub struct New<M> {
+    pub(crate) keys: Vec<String>,
+    pub(crate) mark: M,
+}
 
 /// What an earlier delivery of the message left.
 #[derive(Debug)]
@@ -269,6 +307,17 @@ impl Row<'_> {
             .replace("{columns}", &columns)
             .replace("{values}", &values)
     }
+}
+
+/// The keys as a list in a statement, and as JSON: their alphabet needs no
+/// quoting in either.
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+fn list<'k>(keys: impl IntoIterator<Item = &'k str>, quote: char) -> String {
+    let keys: Vec<String> = keys
+        .into_iter()
+        .map(|key| format!("{quote}{key}{quote}"))
+        .collect();
+    keys.join(", ")
 }
 
 /// Bytes as hexadecimal digits, which need no quoting.

@@ -14,7 +14,7 @@ use sqlx_core::transaction::TransactionManager;
 
 use super::nested::{self, Depth};
 use super::savepoint::SavepointName;
-use super::{Backend, Earlier, ManyWriters, Row, Unproven, column, hex, sql, unproven};
+use super::{Backend, Earlier, ManyWriters, New, Row, Unproven, column, hex, list, sql, unproven};
 use crate::attempts::{Begin, Options};
 use crate::error::Lost;
 use crate::handler::Busy;
@@ -36,7 +36,18 @@ const RECALL: &str = "SELECT date_format(processed_at, '%Y-%m-%dT%H:%i:%s.%fZ'),
      FROM {table} WHERE scope = '{scope}' AND `key` = '{key}' LOCK IN SHARE MODE";
 const STORE: &str =
     "UPDATE {table} SET result = X'{result}' WHERE scope = '{scope}' AND `key` = '{key}'";
-const DELETE: &str = "DELETE FROM {table} WHERE scope = '{scope}' AND `key` = '{key}'";
+const DELETE: &str = "DELETE FROM {table} WHERE scope = '{scope}' AND `key` IN ({keys})";
+/// `IGNORE` is tolerable here alone: lengths and NULLs cannot be wrong, and a key
+/// that is not returned is there, unless another unique index stood in its way.
+const CLAIM_ALL: &str = "INSERT IGNORE INTO {table} (scope, `key`{columns}) SELECT '{scope}', j.k{values} \
+     FROM JSON_TABLE('[{keys}]', '$[*]' COLUMNS (n FOR ORDINALITY, \
+     k varchar(255) CHARACTER SET ascii COLLATE ascii_bin PATH '$')) AS j ORDER BY j.n \
+     RETURNING `key`, CAST(processed_at AS char)";
+/// A locking read of the keys would do, but on a small table it scans, locks
+/// what it passes, and two batches end in a deadlock.
+const OTHER_UNIQUE: &str = "SELECT count(*) FROM (SELECT index_name FROM information_schema.statistics \
+     WHERE table_schema = coalesce(?, database()) AND table_name = ? AND non_unique = 0 \
+     GROUP BY index_name HAVING count(*) <> 2 OR sum(column_name IN ('scope', 'key')) <> 2) AS found";
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS {table} (
     scope varchar(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     `key` varchar(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -111,6 +122,46 @@ impl Backend for MySql {
         }
     }
 
+    async fn claim_all(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+        keys: &[&str],
+    ) -> Result<Option<New<Mark>>, Unproven> {
+        let savepoint = SavepointName::next();
+        let insert = row.insert(CLAIM_ALL, EXPIRY, "NULL");
+        let insert = insert.replace("{keys}", &list(keys.iter().copied(), '"'));
+        let claim = format!("SAVEPOINT {savepoint}; ROLLBACK TO SAVEPOINT {savepoint}; {insert}");
+        let claimed = match fetch_all(tx, &claim, row).await {
+            Ok(claimed) => claimed,
+            Err(error) if number(&error) == Some(PARSE_ERROR) => {
+                return Err(Unproven::Unsupported("batches need MariaDB 10.6 or later"));
+            }
+            Err(error) => return Err(unproven(error, |error| lost(error).map(|_| Lost::NotOpen))),
+        };
+        let mut fresh = Vec::with_capacity(claimed.len());
+        let mut written = None;
+        for row in &claimed {
+            fresh.push(row.try_get(0)?);
+            written = Some(row.try_get(1)?);
+        }
+        if fresh.len() < keys.len() {
+            let others: i64 = query_scalar(OTHER_UNIQUE)
+                .bind(row.table.schema())
+                .bind(row.table.name())
+                .fetch_one(&mut **tx)
+                .await?;
+            if others > 0 {
+                return Err(Unproven::Unsupported(
+                    "the table has another unique index, which would hide messages of a batch",
+                ));
+            }
+        }
+        Ok(written.map(|written| New {
+            keys: fresh,
+            mark: Mark { savepoint, written },
+        }))
+    }
+
     async fn recall(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
@@ -134,11 +185,14 @@ impl Backend for MySql {
     async fn remove(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
+        others: &[String],
         mark: &Mark,
     ) -> Result<(), Unproven> {
         // Sent together: without the savepoint the delete is not reached, where
         // it could hit the row of another consumer.
-        let remove = format!("RELEASE SAVEPOINT {}; {DELETE}", mark.savepoint);
+        let keys = others.iter().map(String::as_str).chain([row.key]);
+        let delete = DELETE.replace("{keys}", &list(keys, '\''));
+        let remove = format!("RELEASE SAVEPOINT {}; {delete}", mark.savepoint);
         run(tx, &remove, row)
             .await
             .map_err(|error| unproven(error, lost))
@@ -302,6 +356,14 @@ async fn fetch(
     raw_sql(row.sql(template, '`'))
         .fetch_optional(&mut **tx)
         .await
+}
+
+async fn fetch_all(
+    tx: &mut Transaction<'_, MySql>,
+    template: &str,
+    row: Row<'_>,
+) -> Result<Vec<MySqlRow>, sqlx::Error> {
+    raw_sql(row.sql(template, '`')).fetch_all(&mut **tx).await
 }
 
 async fn run(

@@ -10,7 +10,7 @@ use sqlx_core::transaction::TransactionManager;
 
 use super::forget::forget_if_dropped;
 use super::nested::{self, Depth};
-use super::{Backend, Earlier, ManyWriters, Row, Unproven, column, hex, sql, unproven};
+use super::{Backend, Earlier, ManyWriters, New, Row, Unproven, column, hex, sql, unproven};
 use crate::attempts::{Begin, Isolation, Options};
 use crate::error::Lost;
 use crate::handler::Busy;
@@ -21,6 +21,9 @@ use crate::table::{Table, faults};
 /// key after this transaction had rolled back past its claim.
 const CLAIM: &str = "INSERT INTO {table} (scope, key{columns}) VALUES ($1, $2{values}) \
      ON CONFLICT (scope, key) DO NOTHING RETURNING pg_current_xact_id()::text || '/' || xmin::text";
+const CLAIM_ALL: &str = "INSERT INTO {table} (scope, key{columns}) SELECT $1, k{values} \
+     FROM unnest($2::text[]) WITH ORDINALITY AS u (k, n) ORDER BY n ON CONFLICT (scope, key) DO NOTHING \
+     RETURNING key, pg_current_xact_id()::text || '/' || xmin::text";
 /// Without waiting: who claims a key first holds a lock of its name until the
 /// transaction ends. The lock is taken once, before the row is; where it is
 /// refused, the key may be committed all the same, and another copy be open.
@@ -36,7 +39,7 @@ const STORE: &str = "UPDATE {table} SET result = $4 WHERE scope = $1 AND key = $
      AND pg_current_xact_id_if_assigned()::text || '/' || xmin::text = $3";
 const PROVE: &str = "SELECT pg_current_xact_id_if_assigned()::text || '/' || xmin::text \
      FROM {table} WHERE scope = $1 AND key = $2";
-const REMOVE: &str = "DELETE FROM {table} WHERE scope = $1 AND key = $2 \
+const REMOVE: &str = "DELETE FROM {table} WHERE scope = $1 AND key = ANY ($2) \
      AND pg_current_xact_id_if_assigned()::text || '/' || xmin::text = $3";
 const COMMITTED: &str = "SELECT EXISTS (SELECT FROM {table} WHERE scope = $1 AND key = $2 \
      AND xmin::text = split_part($3, '/', 2))";
@@ -109,6 +112,21 @@ impl Backend for Postgres {
         }
     }
 
+    async fn claim_all(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+        keys: &[&str],
+    ) -> Result<Option<New<String>>, Unproven> {
+        let claim = row.insert(CLAIM_ALL, EXPIRY, "NULL");
+        let claimed: Vec<(String, String)> = query_as(sql(&claim, row.table, '"'))
+            .bind(row.scope)
+            .bind(keys)
+            .fetch_all(&mut **tx)
+            .await?;
+        let (keys, mut marks): (Vec<_>, Vec<_>) = claimed.into_iter().unzip();
+        Ok(marks.pop().map(|mark| New { keys, mark }))
+    }
+
     async fn recall(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
@@ -152,11 +170,13 @@ impl Backend for Postgres {
     async fn remove(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
+        others: &[String],
         mark: &String,
     ) -> Result<(), Unproven> {
+        let keys: Vec<&str> = others.iter().map(String::as_str).chain([row.key]).collect();
         let removed = query(sql(REMOVE, row.table, '"'))
             .bind(row.scope)
-            .bind(row.key)
+            .bind(keys)
             .bind(mark)
             .execute(&mut **tx)
             .await;

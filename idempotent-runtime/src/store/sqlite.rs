@@ -15,7 +15,7 @@ use sqlx::{
 use sqlx_core::transaction::TransactionManager;
 
 use super::savepoint::SavepointName;
-use super::{Backend, Earlier, Row, Unproven, column, hex, sql, unproven};
+use super::{Backend, Earlier, New, Row, Unproven, column, hex, list, sql, unproven};
 use crate::attempts::{Begin, Options};
 use crate::error::Lost;
 use crate::table::{Table, faults};
@@ -28,7 +28,11 @@ const RECALL: &str = "SELECT strftime('%Y-%m-%dT%H:%M:%fZ', processed_at / 1e6, 
      fingerprint, result FROM {table} WHERE scope = '{scope}' AND key = '{key}'";
 const STORE: &str =
     "UPDATE {table} SET result = X'{result}' WHERE scope = '{scope}' AND key = '{key}'";
-const DELETE: &str = "DELETE FROM {table} WHERE scope = '{scope}' AND key = '{key}'";
+const DELETE: &str = "DELETE FROM {table} WHERE scope = '{scope}' AND key IN ({keys})";
+/// Without the `WHERE` its `ON` would be that of a join.
+const CLAIM_ALL: &str = "INSERT INTO {table} (scope, key{columns}) SELECT '{scope}', j.value{values} \
+     FROM json_each('[{keys}]') AS j WHERE true ORDER BY j.key ON CONFLICT (scope, key) DO NOTHING \
+     RETURNING key, processed_at";
 const WRITTEN: &str = "SELECT processed_at FROM {table} WHERE scope = '{scope}' AND key = '{key}'";
 /// `julianday` counts days; 2440587.5 is 1970-01-01.
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS {table} (
@@ -78,6 +82,33 @@ impl Backend for Sqlite {
         Ok(None)
     }
 
+    async fn claim_all(
+        tx: &mut Transaction<'_, Self>,
+        row: Row<'_>,
+        keys: &[&str],
+    ) -> Result<Option<New<Mark>>, Unproven> {
+        let savepoint = SavepointName::next();
+        let insert = row.insert(CLAIM_ALL, EXPIRY, "NULL");
+        let insert = insert.replace("{keys}", &list(keys.iter().copied(), '"'));
+        let claim = format!("SAVEPOINT {savepoint}; {insert}");
+        let claimed = fetch_all(tx, &claim, row).await?;
+        if !is_open(tx).await {
+            return Err(Unproven::Lost(Lost::NotOpen));
+        }
+        let mut fresh = Vec::with_capacity(claimed.len());
+        let mut written = None;
+        for row in &claimed {
+            fresh.push(row.try_get(0)?);
+            written = Some(row.try_get(1)?);
+        }
+        let Some(written) = written else {
+            run(tx, &format!("RELEASE {savepoint}"), row).await?;
+            return Ok(None);
+        };
+        let mark = Mark { savepoint, written };
+        Ok(Some(New { keys: fresh, mark }))
+    }
+
     async fn recall(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
@@ -100,9 +131,12 @@ impl Backend for Sqlite {
     async fn remove(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
+        others: &[String],
         mark: &Mark,
     ) -> Result<(), Unproven> {
-        let remove = run(tx, &format!("RELEASE {}; {DELETE}", mark.savepoint), row).await;
+        let keys = others.iter().map(String::as_str).chain([row.key]);
+        let delete = DELETE.replace("{keys}", &list(keys, '\''));
+        let remove = run(tx, &format!("RELEASE {}; {delete}", mark.savepoint), row).await;
         settle(tx, remove).await
     }
 
@@ -246,6 +280,14 @@ async fn fetch(
     raw_sql(row.sql(template, '"'))
         .fetch_optional(&mut **tx)
         .await
+}
+
+async fn fetch_all(
+    tx: &mut Transaction<'_, Sqlite>,
+    template: &str,
+    row: Row<'_>,
+) -> Result<Vec<SqliteRow>, sqlx::Error> {
+    raw_sql(row.sql(template, '"')).fetch_all(&mut **tx).await
 }
 
 async fn run(

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use idempotent_runtime::__private::ManyWriters;
-use idempotent_runtime::{Attempts, Disposition, Outcome, disposition, idempotent, transact};
+use idempotent_runtime::{
+    Attempts, Disposition, ManyWriters, Outcome, disposition, idempotent, transact,
+};
 use idempotent_tests::{Act, AppError, Double, Engine, Fresh};
 use sqlx::{Pool, Transaction};
 use tokio::sync::{Notify, Semaphore};

@@ -19,6 +19,16 @@ const ATTRIBUTE: &[(&str, &str)] = &[
     ("scope_alphabet", "is not a scope"),
     ("unread_period", "is not a stretch of time"),
     ("retained_too_short", "such a message would run twice"),
+    (
+        "excluded_by_each",
+        "speaks of one message, and `each` of many",
+    ),
+    (
+        "batch_without_element",
+        "all messages of a batch would be one",
+    ),
+    ("batch_in_key", "in the key is the whole batch"),
+    ("no_vec", "is of is not a `Vec`"),
     ("unknown_busy", "unknown `busy ="),
     ("unknown_guard", "unknown guard"),
     ("table_name", "is not a table name"),
