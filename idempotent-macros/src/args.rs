@@ -31,6 +31,8 @@ pub(crate) struct Args {
     pub(crate) busy: Busy,
     pub(crate) busy_name: Option<Span>,
     pub(crate) each: Option<Each>,
+    /// Earlier names, the last one the oldest.
+    pub(crate) was: Vec<Was>,
     pub(crate) guard: Guard,
     pub(crate) bind: Option<Ident>,
     pub(crate) table: Option<LitStr>,
@@ -72,6 +74,17 @@ pub(crate) struct Each {
     pub(crate) list: Ident,
 }
 
+/// `was("old-scope")`, `was(scope = "old", key = "event.number")`
+pub(crate) struct Was {
+    pub(crate) scope: Option<LitStr>,
+    /// Other parts than the key has now.
+    pub(crate) key: Option<Vec<KeyPath>>,
+    /// The word `was`.
+    pub(crate) name: Span,
+    /// The word `key` in it.
+    pub(crate) key_name: Option<Span>,
+}
+
 /// A stretch of time, as it is written.
 pub(crate) struct Period {
     pub(crate) seconds: u64,
@@ -79,9 +92,10 @@ pub(crate) struct Period {
 }
 
 /// The arguments, with an example of each, which an error shows.
-pub(crate) const EXAMPLES: [(&str, &str); 14] = [
+pub(crate) const EXAMPLES: [(&str, &str); 15] = [
     ("key", "key = \"event.id, channel\""),
     ("scope", "scope = \"orders.accept\""),
+    ("was", "was(\"orders.old\")"),
     ("tx", "tx = transaction"),
     ("skip", "skip(mailer, config)"),
     ("replay", "replay"),
@@ -124,7 +138,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
         if !is_known(&text) {
             errors.push(diagnostics::unknown_argument(&name));
             args.unread.push(text);
-        } else if seen.contains(&text) {
+        } else if seen.contains(&text) && text != "was" {
             errors.push(diagnostics::repeated_argument(&name));
             args.unread.push(text);
         } else {
@@ -188,6 +202,7 @@ impl Args {
             ("fingerprint", self.fingerprint_name),
             ("busy", self.busy_name),
             ("bind", self.bind.as_ref().map(Ident::span)),
+            ("was", self.was.first().map(|was| was.name)),
         ]
         .into_iter()
         .filter_map(|(name, span)| Some((name, span?)))
@@ -213,6 +228,10 @@ impl Args {
             "tx" => value.ident(name).map(|tx| self.tx = Some(tx)),
             "skip" => value.idents(name).map(|skip| self.skip = skip),
             "replay" => value.flag(name).map(|()| self.replay = Some(name.span())),
+            "was" => value.was(name).and_then(|(was, mistakes)| {
+                self.was.push(was);
+                mistakes.finish()
+            }),
             "each" => value.each(name).map(|each| self.each = Some(each)),
             "fingerprint" => value.key(name).and_then(|(fingerprint, mistakes)| {
                 self.fingerprint = fingerprint;
@@ -239,7 +258,7 @@ impl Args {
     }
 }
 
-fn name_and_value(
+pub(crate) fn name_and_value(
     argument: Vec<TokenTree>,
     before: Option<&String>,
 ) -> syn::Result<(Ident, Value)> {

@@ -209,6 +209,7 @@ fn key_of(plan: &Plan, description: &Ident, runtime: &Runtime) -> TokenStream {
     if let Some(each) = &plan.each {
         return keys_of(each, &key_of, runtime);
     }
+    let key_of = former_of(plan, key_of, runtime);
     let Some(fingerprint) = &plan.fingerprint else {
         return key_of;
     };
@@ -226,6 +227,23 @@ fn key_of(plan: &Plan, description: &Ident, runtime: &Runtime) -> TokenStream {
             #key
         })
     }
+}
+
+/// The key, with the names that it had before.
+fn former_of(plan: &Plan, key_of: TokenStream, runtime: &Runtime) -> TokenStream {
+    let [formerly, new] =
+        ["formerly", "new_fingerprint"].map(|name| runtime.private(name, Span::call_site()));
+    let key = local("key");
+    let none = || quote!(::core::option::Option::None);
+    plan.former.iter().fold(key_of, |key_of, former| {
+        let scope = former.scope.as_ref();
+        let scope = scope.map_or_else(none, |scope| quote!(::core::option::Option::Some(#scope)));
+        let parts = former.parts.as_ref().map_or_else(none, |parts| {
+            let parts = self::parts(parts, former.name, runtime);
+            quote!(::core::option::Option::Some({ let mut #key = #new(); #parts #key }))
+        });
+        quote!(#formerly(#key_of, #scope, #parts))
+    })
 }
 
 /// The keys of a batch, one for each message.

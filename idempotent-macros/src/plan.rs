@@ -7,7 +7,7 @@ use syn::ext::IdentExt;
 use crate::args::{Answer, Args, Busy, Each, Guard};
 use crate::diagnostics;
 use crate::handler::{Handler, last_segment};
-use crate::key::{self, BoundPath};
+use crate::key::{self, BoundPath, KeyPath};
 use crate::mistakes::Errors;
 
 /// Everything that the arguments and the signature have agreed on.
@@ -19,6 +19,7 @@ pub(crate) struct Plan {
     pub(crate) answer: Answer,
     pub(crate) each: Option<Each>,
     pub(crate) fingerprint: Option<Fingerprint>,
+    pub(crate) former: Vec<Former>,
     /// Seconds for which keys are kept.
     pub(crate) retain: Option<u64>,
     pub(crate) busy: Busy,
@@ -34,6 +35,15 @@ pub(crate) struct Fingerprint {
     pub(crate) name: Span,
 }
 
+/// A name that the messages had before.
+pub(crate) struct Former {
+    pub(crate) scope: Option<LitStr>,
+    /// Its parts, if they are not those of the key.
+    pub(crate) parts: Option<Vec<BoundPath>>,
+    /// The word `key` in it, or else `was`.
+    pub(crate) name: Span,
+}
+
 pub(crate) enum Scope {
     Written(LitStr),
     /// Follows the module's path.
@@ -43,12 +53,17 @@ pub(crate) enum Scope {
 }
 
 impl Plan {
-    /// Of the key, and of the fingerprint.
+    /// Of the key, of the fingerprint, and of earlier keys.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &BoundPath> {
         let compared = self.fingerprint.iter();
+        let former = self
+            .former
+            .iter()
+            .filter_map(|former| former.parts.as_ref());
         self.key
             .iter()
             .chain(compared.flat_map(|fingerprint| &fingerprint.parts))
+            .chain(former.flatten())
     }
 }
 
@@ -62,6 +77,7 @@ pub(crate) fn plan(args: Args, handler: &Handler, mut errors: Errors) -> syn::Re
     let key = key(&args, handler, &mut errors);
     let fingerprint = fingerprint(&args, handler, &mut errors);
     let is_batch_known = check_each(&args, handler, key.is_some(), &mut errors);
+    let former = former(&args, handler, &mut errors);
     check_retention(&args, &mut errors);
     let is_skip_known = check_skip(&args, handler, &mut errors);
     check_bind(&args, handler, &mut errors);
@@ -82,6 +98,7 @@ pub(crate) fn plan(args: Args, handler: &Handler, mut errors: Errors) -> syn::Re
             answer: args.answer(),
             each: args.each.map(|each| as_parameter(each, handler)),
             fingerprint,
+            former,
             retain: args.retain.map(|period| period.seconds),
             busy: args.busy,
             guard: args.guard,
@@ -157,6 +174,65 @@ fn as_parameter(each: Each, handler: &Handler) -> Each {
     Each {
         list: list.unwrap_or(each.list),
         ..each
+    }
+}
+
+/// The earlier names, each of one to one for the name of now.
+fn former(args: &Args, handler: &Handler, errors: &mut Errors) -> Vec<Former> {
+    let mut former = Vec::new();
+    for was in &args.was {
+        let name = was.key_name.unwrap_or(was.name);
+        if args.busy == Busy::Fail {
+            errors.push(diagnostics::was_and_busy(was.name));
+        }
+        if was.scope.is_none() && args.scope.is_none() && args.is_read("scope") {
+            errors.push(diagnostics::was_without_scope(was.name));
+        }
+        let is_same_scope = match (&was.scope, &args.scope) {
+            (None, now) => now.is_some(),
+            (Some(was), Some(now)) => was.value() == now.value(),
+            (Some(_), None) => false,
+        };
+        let is_same_key = was
+            .key
+            .as_ref()
+            .is_none_or(|key| texts(key) == texts(&args.key));
+        if is_same_scope && is_same_key {
+            errors.push(diagnostics::same_as_now(was.name));
+        }
+        let parts = was.key.as_ref().map(|key| {
+            check_grain_of_before(key, name, args, errors);
+            key::judge_names(key, handler, errors);
+            key::judge_offset(key, errors);
+            let bound = key
+                .iter()
+                .filter_map(|path| key::bind(path, handler, errors));
+            bound.collect()
+        });
+        former.push(Former {
+            scope: was.scope.clone(),
+            parts,
+            name,
+        });
+    }
+    former
+}
+
+fn texts(key: &[KeyPath]) -> Vec<&str> {
+    key.iter().map(|path| path.written.as_str()).collect()
+}
+
+/// A key that has all the old parts and more is finer: measured, a record of
+/// before would swallow all of its messages.
+fn check_grain_of_before(was: &[KeyPath], name: Span, args: &Args, errors: &mut Errors) {
+    let (was, now) = (texts(was), texts(&args.key));
+    let more: Vec<String> = now
+        .iter()
+        .filter(|part| !was.contains(part))
+        .map(ToString::to_string)
+        .collect();
+    if was.iter().all(|part| now.contains(part)) && !more.is_empty() && args.is_read("key") {
+        errors.push(diagnostics::finer_than_before(name, &more));
     }
 }
 

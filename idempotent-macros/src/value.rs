@@ -6,10 +6,11 @@ use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{Ident, LitStr, Path, Token};
 
-use crate::args::{Busy, Each, Guard, Period};
+use crate::args::{Busy, Each, Guard, Period, Was, name_and_value};
 use crate::diagnostics;
 use crate::key::{self, KeyPath};
 use crate::mistakes::Errors;
+use crate::pieces::{Piece, split};
 
 pub(crate) enum Value {
     Nothing,
@@ -37,14 +38,7 @@ impl Value {
     }
 
     pub(crate) fn scope(self, name: &Ident) -> syn::Result<LitStr> {
-        let text = self.string(name)?;
-        let value = text.value();
-        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:(),-".contains(&byte);
-        if !value.is_empty() && value.len() <= 128 && value.bytes().all(is_allowed) {
-            Ok(text)
-        } else {
-            Err(diagnostics::scope_alphabet(&text))
-        }
+        scope_of(self.string(name)?)
     }
 
     /// An argument that stands for itself.
@@ -65,6 +59,41 @@ impl Value {
             }),
             _ => Err(diagnostics::unread_period(&written)),
         }
+    }
+
+    /// `was("…")`, or `was(scope = "…", key(…))` with one of the two or both.
+    pub(crate) fn was(self, name: &Ident) -> syn::Result<(Was, Errors)> {
+        let Self::Listed(list) = self else {
+            return Err(diagnostics::argument_shape(name, name.span()));
+        };
+        let mut was = Was {
+            scope: None,
+            key: None,
+            name: name.span(),
+            key_name: None,
+        };
+        let mut mistakes = Errors::default();
+        if let Ok(scope) = syn::parse2::<LitStr>(list.stream()) {
+            was.scope = Some(scope_of(scope)?);
+            return Ok((was, mistakes));
+        }
+        for Piece { tokens, .. } in split(list.stream()) {
+            let first = tokens.first().map_or(list.span(), TokenTree::span);
+            let Ok((part, value)) = name_and_value(tokens, None) else {
+                return Err(diagnostics::argument_shape(name, first));
+            };
+            match part.to_string().as_str() {
+                "scope" if was.scope.is_none() => was.scope = Some(value.scope(&part)?),
+                "key" if was.key.is_none() => {
+                    let (key, of_key) = value.key(&part)?;
+                    was.key = Some(key);
+                    was.key_name = Some(part.span());
+                    mistakes = of_key;
+                }
+                _ => return Err(diagnostics::argument_shape(name, first)),
+            }
+        }
+        Ok((was, mistakes))
     }
 
     /// `"event in events"`
@@ -173,6 +202,16 @@ impl Value {
 
 /// A hundred years: more is a mistake, and overflows the times of some databases.
 const MOST_SECONDS: u64 = 100 * 366 * 24 * 60 * 60;
+
+fn scope_of(text: LitStr) -> syn::Result<LitStr> {
+    let value = text.value();
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:(),-".contains(&byte);
+    if !value.is_empty() && value.len() <= 128 && value.bytes().all(is_allowed) {
+        Ok(text)
+    } else {
+        Err(diagnostics::scope_alphabet(&text))
+    }
+}
 
 fn first_span(tokens: &TokenStream) -> Option<Span> {
     tokens.clone().into_iter().next().map(|token| token.span())

@@ -13,7 +13,7 @@ use crate::error::{Cause, Error, Lost};
 use crate::frame::{Answer, Frame};
 use crate::handler::{Guard, Handler};
 use crate::key::{Fingerprint, Key};
-use crate::store::{self, Earlier, ManyWriters, New, Store, Unproven};
+use crate::store::{self, Earlier, Identity, ManyWriters, New, Store, Unproven};
 
 /// The claim of the message at hand, as `bind = claim` names it in a handler's
 /// body.
@@ -60,10 +60,15 @@ impl Claim {
     /// Derives a stable id for a downstream call, the same at every delivery of
     /// the message: the `UUIDv5` (RFC 9562, section 5.5) of scope, key and label,
     /// each on a line of its own, in the namespace
-    /// `53e8167a-c844-50c2-b0b5-47d97459632a`.
+    /// `53e8167a-c844-50c2-b0b5-47d97459632a`. With `was(…)`, of the name listed
+    /// last, the oldest, so that a rename does not change it.
     #[must_use]
     pub fn derive(&self, label: &str) -> Uuid {
-        let name = format!("{}\n{}\n{label}", self.scope(), self.key());
+        let (scope, key) = match self.key.former().last() {
+            Some(first) => (first.scope, first.key.as_str()),
+            None => (self.scope(), self.key()),
+        };
+        let name = format!("{scope}\n{key}\n{label}");
         Uuid::new_v5(&Self::NAMESPACE, name.as_bytes())
     }
 }
@@ -75,8 +80,8 @@ pub struct Claimed<'a, 'c, DB: Store> {
     tx: &'a mut Transaction<'c, DB>,
     handler: &'static Handler,
     key: Key,
-    /// The other keys of a batch.
-    others: Vec<String>,
+    /// The other rows: of its batch, or of its earlier names.
+    others: Vec<Identity>,
     proof: Proof<DB>,
 }
 
@@ -249,17 +254,19 @@ async fn try_claim<'a, 'c, DB: Store>(
         ));
     }
     match handler.guard {
-        Guard::Verify => match claim_or_recall(tx, row(handler, &key), recall).await {
-            Ok(Row::New(mark)) => Ok(Claiming::Claimed(Claimed {
-                tx,
-                handler,
-                key,
-                others: Vec::new(),
-                proof: Proof::Mark(mark),
-            })),
-            Ok(Row::Old(earlier)) => Ok(Claiming::Duplicate(earlier)),
-            Err(unproven) => Err(Error::about(key.scope(), key.text(), unproven)),
-        },
+        Guard::Verify => {
+            match claim_or_recall(tx, row(handler, &key, key.former()), recall).await {
+                Ok(Row::New(mark)) => Ok(Claiming::Claimed(Claimed {
+                    tx,
+                    handler,
+                    others: key.former().to_vec(),
+                    key,
+                    proof: Proof::Mark(mark),
+                })),
+                Ok(Row::Old(earlier)) => Ok(Claiming::Duplicate(earlier)),
+                Err(unproven) => Err(Error::about(key.scope(), key.text(), unproven)),
+            }
+        }
         Guard::Savepoint => claim_under_savepoint(tx, handler, key, recall).await,
     }
 }
@@ -282,11 +289,12 @@ async fn claim_under_savepoint<'a, 'c, DB: Store>(
     let mut claimed = Claimed {
         tx,
         handler,
+        others: key.former().to_vec(),
         key,
-        others: Vec::new(),
         proof: Proof::Savepoint(savepoint, None),
     };
-    match claim_or_recall(claimed.tx, row(handler, &claimed.key), recall).await {
+    let row = row(handler, &claimed.key, &claimed.others);
+    match claim_or_recall(claimed.tx, row, recall).await {
         Ok(Row::New(claim)) => {
             if let Proof::Savepoint(_, mark) = &mut claimed.proof {
                 *mark = Some(claim);
@@ -309,20 +317,57 @@ enum Row<M> {
     Old(Option<Earlier>),
 }
 
+/// All names or none: where one is there, the message was processed under it,
+/// and the others are not to stay.
+async fn claim_every_name<DB: Store>(
+    tx: &mut Transaction<'_, DB>,
+    row: store::Row<'_>,
+) -> Result<Option<DB::Mark>, Unproven> {
+    let mut names: Vec<_> = row.names().collect();
+    names.sort_unstable();
+    let Some(New { names: new, mark }) = DB::claim_all(tx, row, &names).await? else {
+        return Ok(None);
+    };
+    if new.len() == names.len() {
+        return Ok(Some(mark));
+    }
+    let is_new = |(scope, key): &store::Name<'_>| {
+        let mut new = new.iter();
+        new.any(|(new_scope, new_key)| new_scope == scope && new_key == key)
+    };
+    let mut inserted = row.names().filter(is_new);
+    if let Some(first) = inserted.next() {
+        let others: Vec<Identity> = inserted.map(|name| row.identity(name)).collect();
+        let inserted = store::Row {
+            others: &others,
+            ..row.of(first)
+        };
+        DB::remove(tx, inserted, &mark).await?;
+    }
+    Ok(None)
+}
+
 async fn claim_or_recall<DB: Store>(
     tx: &mut Transaction<'_, DB>,
     row: store::Row<'_>,
     recall: Recall,
 ) -> Result<Row<DB::Mark>, Unproven> {
     loop {
-        if let Some(mark) = DB::claim(tx, row).await? {
+        let claimed = if row.others.is_empty() {
+            DB::claim(tx, row).await?
+        } else {
+            claim_every_name(tx, row).await?
+        };
+        if let Some(mark) = claimed {
             return Ok(Row::New(mark));
         }
         let Recall::Earlier = recall else {
             return Ok(Row::Old(None));
         };
-        if let Some(earlier) = DB::recall(tx, row).await? {
-            return Ok(Row::Old(Some(earlier)));
+        for name in row.names() {
+            if let Some(earlier) = DB::recall(tx, row.of(name)).await? {
+                return Ok(Row::Old(Some(earlier)));
+            }
         }
         // Pruned in between: now it is a new message.
     }
@@ -347,7 +392,7 @@ impl<'a, 'c, DB: Store> Claimed<'a, 'c, DB> {
         if !is_open(tx) {
             return Err(about(Lost::NotOpen.into()));
         }
-        let texts: Vec<&str> = keys.iter().map(|key| key.text()).collect();
+        let names: Vec<_> = keys.iter().map(|key| (key.scope(), key.text())).collect();
         let savepoint = match handler.guard {
             Guard::Verify => None,
             Guard::Savepoint => match DB::set_savepoint(tx).await {
@@ -366,14 +411,15 @@ impl<'a, 'c, DB: Store> Claimed<'a, 'c, DB> {
                 Proof::Savepoint(savepoint, None)
             }),
         };
-        let row = row(handler, first);
-        match DB::claim_all(claimed.tx, row, &texts).await {
-            Ok(Some(New { keys, mark })) => {
-                let mut fresh = keys.into_iter();
+        let row = row(handler, first, &[]);
+        match DB::claim_all(claimed.tx, row, &names).await {
+            Ok(Some(New { names, mark })) => {
+                let mut fresh = names.into_iter().map(|(_, key)| key);
                 if let Some(text) = fresh.next() {
                     claimed.key = claimed.key.with_text(text);
                 }
-                claimed.others = fresh.collect();
+                let scope = handler.scope;
+                claimed.others = fresh.map(|key| Identity { scope, key }).collect();
                 match &mut claimed.proof {
                     Proof::Savepoint(_, claim) => *claim = Some(mark),
                     proof => *proof = Proof::Mark(mark),
@@ -391,14 +437,14 @@ impl<'a, 'c, DB: Store> Claimed<'a, 'c, DB> {
 
     /// All keys that it claimed.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
-        let others = self.others.iter().map(String::as_str);
+        let others = self.others.iter().map(|other| other.key.as_str());
         std::iter::once(self.key.text()).chain(others)
     }
 }
 
 impl<DB: Store> Claimed<'_, '_, DB> {
     pub(crate) async fn prove(mut self, result: Option<&[u8]>) -> Result<(), Error> {
-        let row = row(self.handler, &self.key);
+        let row = row(self.handler, &self.key, &self.others);
         let proven = match &self.proof {
             _ if !is_open(self.tx) => Err(Unproven::Lost(Lost::Dropped)),
             Proof::Mark(mark) => DB::prove(self.tx, row, mark, result).await,
@@ -413,12 +459,9 @@ impl<DB: Store> Claimed<'_, '_, DB> {
 
     /// An error is that of a handler whose claim can no longer be undone.
     pub(crate) async fn undo(mut self) -> Result<(), Error> {
-        let row = row(self.handler, &self.key);
+        let row = row(self.handler, &self.key, &self.others);
         let (undone, mark) = match &self.proof {
-            Proof::Mark(mark) => (
-                DB::remove(self.tx, row, &self.others, mark).await,
-                Some(mark),
-            ),
+            Proof::Mark(mark) => (DB::remove(self.tx, row, mark).await, Some(mark)),
             Proof::Savepoint(savepoint, mark) => {
                 (DB::roll_back(self.tx, savepoint).await, mark.as_ref())
             }
@@ -450,11 +493,12 @@ fn is_open<DB: Store>(tx: &Transaction<'_, DB>) -> bool {
     DB::TransactionManager::get_transaction_depth(tx) > 0
 }
 
-fn row<'k>(handler: &'static Handler, key: &'k Key) -> store::Row<'k> {
+fn row<'k>(handler: &'static Handler, key: &'k Key, others: &'k [Identity]) -> store::Row<'k> {
     store::Row {
         table: &handler.table,
         scope: handler.scope,
         key: key.text(),
+        others,
         retain: handler.retain,
         fingerprint: key.fingerprint_bytes(),
         busy: handler.busy,

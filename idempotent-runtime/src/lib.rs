@@ -132,7 +132,7 @@ pub mod __private {
     };
     pub use crate::handler::{Busy, Guard, Handler, Options, finish_key, located, new_key};
     pub use crate::key::{
-        Key, KeyBuilder, PartOption, TextOption, at, finish_fingerprint, new_fingerprint,
+        Key, KeyBuilder, PartOption, TextOption, at, finish_fingerprint, formerly, new_fingerprint,
         nullable_part, nullable_stable_part, part, required_part, required_stable_part,
         stable_part,
     };

@@ -94,6 +94,42 @@ pub(crate) fn scope_alphabet(scope: &LitStr) -> Error {
     )
 }
 
+pub(crate) fn finer_than_before(span: Span, missing: &[String]) -> Error {
+    message(
+        span,
+        format!(
+            "the key has {} beside what it was: one old record would stand for several messages now, \
+             and all but one be lost",
+            list(missing.iter().map(String::as_str))
+        ),
+        "remove this `was`: no earlier name can make a key finer",
+    )
+}
+
+pub(crate) fn same_as_now(span: Span) -> Error {
+    message(
+        span,
+        "this `was` is the name that the handler has now",
+        "write the earlier scope, or the earlier parts of the key",
+    )
+}
+
+pub(crate) fn was_without_scope(span: Span) -> Error {
+    message(
+        span,
+        "the default scope ends with the key: with another key it was another",
+        "write `was(scope = \"...\", key(...))` with the scope that stands in the table",
+    )
+}
+
+pub(crate) fn was_and_busy(span: Span) -> Error {
+    message(
+        span,
+        "`was` claims several names, and `busy = \"fail\"` tells of one",
+        "leave `busy` out until the earlier name has gone",
+    )
+}
+
 pub(crate) fn unread_period(period: &LitStr) -> Error {
     message(
         period.span(),

@@ -450,7 +450,7 @@ fn help_says_what_to_write() {
         ("key(msg.id), skip(mai)", "did you mean `mailer`?"),
         (
             "key(msg.id), skip(mailer), retry",
-            "the arguments are `key`, `scope`, `tx`, `skip`, `replay`, `fingerprint`, `retain`, `redelivery`, `busy`, `each`, `guard`, `bind`, `table`, `crate`",
+            "the arguments are `key`, `scope`, `was`, `tx`, `skip`, `replay`, `fingerprint`, `retain`, `redelivery`, `busy`, `each`, `guard`, `bind`, `table`, `crate`",
         ),
         ("key(msg.id), skip(self, mailer)", "remove it"),
         ("key(msg.id), skip(mailer, mailer)", "keep one of the two"),

@@ -1,4 +1,5 @@
 use super::{Fingerprint, KeyWriter};
+use crate::store::Identity;
 
 /// A key: a scope and a text, both of which may stand in SQL without quoting.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -7,6 +8,8 @@ pub struct Key {
     text: String,
     missing: Option<&'static str>,
     fingerprint: Option<Fingerprint>,
+    /// The names that it had in earlier releases.
+    former: Vec<Identity>,
 }
 
 impl Key {
@@ -28,6 +31,10 @@ impl Key {
         self.missing
     }
 
+    pub(crate) fn former(&self) -> &[Identity] {
+        &self.former
+    }
+
     /// What the message holds beside its key, if the handler compares that.
     #[must_use]
     pub fn fingerprint(&self) -> Option<Fingerprint> {
@@ -43,6 +50,7 @@ impl Key {
         Self {
             text,
             missing: None,
+            former: Vec::new(),
             ..self.clone()
         }
     }
@@ -81,8 +89,29 @@ impl KeyBuilder {
             text,
             missing,
             fingerprint: None,
+            former: Vec::new(),
         }
     }
+}
+
+/// Adds a name that the message had in an earlier release: another scope, other
+/// parts, or both.
+#[must_use]
+pub fn formerly(mut key: Key, scope: Option<&'static str>, parts: Option<KeyBuilder>) -> Key {
+    let (text, missing) = match parts {
+        Some(parts) => parts.writer.finish(),
+        None => (key.text.clone(), None),
+    };
+    key.missing = key.missing.or(missing);
+    let identity = Identity {
+        scope: scope.unwrap_or(key.scope),
+        key: text,
+    };
+    let is_current = identity.scope == key.scope && identity.key == key.text;
+    if !is_current && !key.former.contains(&identity) {
+        key.former.push(identity);
+    }
+    key
 }
 
 /// Begins the part of this name, and says where to write it.

@@ -16,7 +16,7 @@ mod writer;
 
 pub use self::{
     bounds::{PartOption, TextOption},
-    builder::{Key, KeyBuilder, at},
+    builder::{Key, KeyBuilder, at, formerly},
     fingerprint::{finish_fingerprint, new_fingerprint},
     part::{
         nullable_part, nullable_stable_part, part, required_part, required_stable_part, stable_part,

@@ -103,13 +103,13 @@ pub trait Backend: Database {
         row: Row<'_>,
     ) -> impl Future<Output = Result<Option<Self::Mark>, Unproven>> + Send;
 
-    /// Claims, in one statement, those of the keys that nobody has claimed, and
-    /// says which. The keys are distinct and in order: two batches that meet take
+    /// Claims, in one statement, those of the names that nobody has claimed, and
+    /// says which. They are distinct and in order: two batches that meet take
     /// turns. `None`: all are claimed, and committed (or ours).
     fn claim_all(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
-        keys: &[&str],
+        names: &[Name<'_>],
     ) -> impl Future<Output = Result<Option<New<Self::Mark>>, Unproven>> + Send;
 
     /// Reads, as it is now, the row that a duplicate met. `None`: it has gone.
@@ -127,12 +127,10 @@ pub trait Backend: Database {
         result: Option<&[u8]>,
     ) -> impl Future<Output = Result<(), Unproven>> + Send;
 
-    /// Removes the key, and the others of its batch, in the claiming transaction
-    /// only.
+    /// Removes the row, and the others, in the claiming transaction only.
     fn remove(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
-        others: &[String],
         mark: &Self::Mark,
     ) -> impl Future<Output = Result<(), Unproven>> + Send;
 
@@ -204,6 +202,8 @@ pub struct Row<'k> {
     pub(crate) table: &'static Table,
     pub(crate) scope: &'static str,
     pub(crate) key: &'k str,
+    /// Rows that come and go with it: of its batch, or of its earlier names.
+    pub(crate) others: &'k [Identity],
     /// Seconds after which it may be pruned.
     pub(crate) retain: Option<u64>,
     pub(crate) fingerprint: Option<&'k [u8]>,
@@ -238,10 +238,20 @@ pub struct Row<'k> {
 )]
 pub trait ManyWriters: Store {}
 
-/// The keys of a batch that nobody had claimed: at least one.
+/// Scope and key of a row.
+pub(crate) type Name<'k> = (&'k str, &'k str);
+
+/// The same, owned.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Identity {
+    pub(crate) scope: &'static str,
+    pub(crate) key: String,
+}
+
+/// Those that nobody had claimed: at least one.
 #[derive(Debug)]
 pub struct New<M> {
-    pub(crate) keys: Vec<String>,
+    pub(crate) names: Vec<(String, String)>,
     pub(crate) mark: M,
 }
 
@@ -278,7 +288,35 @@ fn unproven(error: sqlx::Error, lost: impl Fn(&sqlx::Error) -> Option<Lost>) -> 
     lost(&error).map_or(Unproven::Failed(error), Unproven::Lost)
 }
 
-impl Row<'_> {
+impl<'k> Row<'k> {
+    /// The row of one of its names.
+    pub(crate) fn of(self, (scope, key): Name<'k>) -> Self {
+        let mut others = self.others.iter();
+        let other = others.find(|other| other.scope == scope && other.key == key);
+        Self {
+            scope: other.map_or(self.scope, |other| other.scope),
+            key,
+            others: &[],
+            ..self
+        }
+    }
+
+    /// One of its names, owned.
+    pub(crate) fn identity(self, name: Name<'k>) -> Identity {
+        let row = self.of(name);
+        Identity {
+            scope: row.scope,
+            key: row.key.to_owned(),
+        }
+    }
+
+    /// The names of all its rows.
+    pub(crate) fn names(self) -> impl Iterator<Item = Name<'k>> {
+        let others = self.others.iter();
+        let others = others.map(|other| (other.scope, other.key.as_str()));
+        std::iter::once((self.scope, self.key)).chain(others)
+    }
+
     /// Puts the row into a statement, unquoted: the alphabets of scopes and keys have no quote and
     /// no backslash.
     #[cfg(any(feature = "mysql", feature = "sqlite"))]
@@ -309,15 +347,11 @@ impl Row<'_> {
     }
 }
 
-/// The keys as a list in a statement, and as JSON: their alphabet needs no
-/// quoting in either.
+/// Names as JSON: their alphabet needs no quoting in it.
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
-fn list<'k>(keys: impl IntoIterator<Item = &'k str>, quote: char) -> String {
-    let keys: Vec<String> = keys
-        .into_iter()
-        .map(|key| format!("{quote}{key}{quote}"))
-        .collect();
-    keys.join(", ")
+fn json(names: &[Name<'_>]) -> String {
+    let name = |(scope, key): &Name<'_>| format!("[\"{scope}\", \"{key}\"]");
+    names.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// Bytes as hexadecimal digits, which need no quoting.

@@ -14,7 +14,9 @@ use sqlx_core::transaction::TransactionManager;
 
 use super::nested::{self, Depth};
 use super::savepoint::SavepointName;
-use super::{Backend, Earlier, ManyWriters, New, Row, Unproven, column, hex, list, sql, unproven};
+use super::{
+    Backend, Earlier, ManyWriters, Name, New, Row, Unproven, column, hex, json, sql, unproven,
+};
 use crate::attempts::{Begin, Options};
 use crate::error::Lost;
 use crate::handler::Busy;
@@ -34,15 +36,18 @@ const FIND: &str =
 /// A locking read, for the same reason.
 const RECALL: &str = "SELECT date_format(processed_at, '%Y-%m-%dT%H:%i:%s.%fZ'), fingerprint, result \
      FROM {table} WHERE scope = '{scope}' AND `key` = '{key}' LOCK IN SHARE MODE";
+/// One statement for each row: of a list of rows the optimizer would scan a small
+/// table, and lock what it passes.
 const STORE: &str =
     "UPDATE {table} SET result = X'{result}' WHERE scope = '{scope}' AND `key` = '{key}'";
-const DELETE: &str = "DELETE FROM {table} WHERE scope = '{scope}' AND `key` IN ({keys})";
+const DELETE: &str = "DELETE FROM {table} WHERE scope = '{scope}' AND `key` = '{key}'";
 /// `IGNORE` is tolerable here alone: lengths and NULLs cannot be wrong, and a key
 /// that is not returned is there, unless another unique index stood in its way.
-const CLAIM_ALL: &str = "INSERT IGNORE INTO {table} (scope, `key`{columns}) SELECT '{scope}', j.k{values} \
-     FROM JSON_TABLE('[{keys}]', '$[*]' COLUMNS (n FOR ORDINALITY, \
-     k varchar(255) CHARACTER SET ascii COLLATE ascii_bin PATH '$')) AS j ORDER BY j.n \
-     RETURNING `key`, CAST(processed_at AS char)";
+const CLAIM_ALL: &str = "INSERT IGNORE INTO {table} (scope, `key`{columns}) SELECT j.s, j.k{values} \
+     FROM JSON_TABLE('[{names}]', '$[*]' COLUMNS (n FOR ORDINALITY, \
+     s varchar(128) CHARACTER SET ascii COLLATE ascii_bin PATH '$[0]', \
+     k varchar(255) CHARACTER SET ascii COLLATE ascii_bin PATH '$[1]')) AS j ORDER BY j.n \
+     RETURNING scope, `key`, CAST(processed_at AS char)";
 /// A locking read of the keys would do, but on a small table it scans, locks
 /// what it passes, and two batches end in a deadlock.
 const OTHER_UNIQUE: &str = "SELECT count(*) FROM (SELECT index_name FROM information_schema.statistics \
@@ -125,11 +130,12 @@ impl Backend for MySql {
     async fn claim_all(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
-        keys: &[&str],
+        names: &[Name<'_>],
     ) -> Result<Option<New<Mark>>, Unproven> {
         let savepoint = SavepointName::next();
-        let insert = row.insert(CLAIM_ALL, EXPIRY, "NULL");
-        let insert = insert.replace("{keys}", &list(keys.iter().copied(), '"'));
+        let fingerprint = format!("X'{}'", hex(row.fingerprint.unwrap_or_default()));
+        let insert = row.insert(CLAIM_ALL, EXPIRY, &fingerprint);
+        let insert = insert.replace("{names}", &json(names));
         let claim = format!("SAVEPOINT {savepoint}; ROLLBACK TO SAVEPOINT {savepoint}; {insert}");
         let claimed = match fetch_all(tx, &claim, row).await {
             Ok(claimed) => claimed,
@@ -141,10 +147,10 @@ impl Backend for MySql {
         let mut fresh = Vec::with_capacity(claimed.len());
         let mut written = None;
         for row in &claimed {
-            fresh.push(row.try_get(0)?);
-            written = Some(row.try_get(1)?);
+            fresh.push((row.try_get(0)?, row.try_get(1)?));
+            written = Some(row.try_get(2)?);
         }
-        if fresh.len() < keys.len() {
+        if fresh.len() < names.len() {
             let others: i64 = query_scalar(OTHER_UNIQUE)
                 .bind(row.table.schema())
                 .bind(row.table.name())
@@ -157,7 +163,7 @@ impl Backend for MySql {
             }
         }
         Ok(written.map(|written| New {
-            keys: fresh,
+            names: fresh,
             mark: Mark { savepoint, written },
         }))
     }
@@ -176,7 +182,7 @@ impl Backend for MySql {
         mark: &Mark,
         result: Option<&[u8]>,
     ) -> Result<(), Unproven> {
-        let release = format!("RELEASE SAVEPOINT {}{}", mark.savepoint, store(result));
+        let release = format!("RELEASE SAVEPOINT {}{}", mark.savepoint, store(row, result));
         run(tx, &release, row)
             .await
             .map_err(|error| unproven(error, lost))
@@ -185,13 +191,11 @@ impl Backend for MySql {
     async fn remove(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
-        others: &[String],
         mark: &Mark,
     ) -> Result<(), Unproven> {
         // Sent together: without the savepoint the delete is not reached, where
         // it could hit the row of another consumer.
-        let keys = others.iter().map(String::as_str).chain([row.key]);
-        let delete = DELETE.replace("{keys}", &list(keys, '\''));
+        let delete = for_each(row, DELETE);
         let remove = format!("RELEASE SAVEPOINT {}; {delete}", mark.savepoint);
         run(tx, &remove, row)
             .await
@@ -230,7 +234,7 @@ impl Backend for MySql {
         let release = format!(
             "RELEASE SAVEPOINT {}{}; {release}",
             mark.savepoint,
-            store(result)
+            store(row, result)
         );
         let released = run(tx, &release, row).await;
         match released {
@@ -341,10 +345,16 @@ fn earlier(row: &MySqlRow) -> Result<Earlier, sqlx::Error> {
     })
 }
 
+fn for_each(row: Row<'_>, statement: &str) -> String {
+    let statement = |(scope, key)| statement.replace("{scope}", scope).replace("{key}", key);
+    row.names().map(statement).collect::<Vec<_>>().join("; ")
+}
+
 /// Stores the result, after a statement that proves the transaction.
-fn store(result: Option<&[u8]>) -> String {
+fn store(row: Row<'_>, result: Option<&[u8]>) -> String {
     result.map_or_else(String::new, |result| {
-        format!("; {}", STORE.replace("{result}", &hex(result)))
+        let store = STORE.replace("{result}", &hex(result));
+        format!("; {}", for_each(row, &store))
     })
 }
 

@@ -10,7 +10,7 @@ use sqlx_core::transaction::TransactionManager;
 
 use super::forget::forget_if_dropped;
 use super::nested::{self, Depth};
-use super::{Backend, Earlier, ManyWriters, New, Row, Unproven, column, hex, sql, unproven};
+use super::{Backend, Earlier, ManyWriters, Name, New, Row, Unproven, column, hex, sql, unproven};
 use crate::attempts::{Begin, Isolation, Options};
 use crate::error::Lost;
 use crate::handler::Busy;
@@ -21,9 +21,9 @@ use crate::table::{Table, faults};
 /// key after this transaction had rolled back past its claim.
 const CLAIM: &str = "INSERT INTO {table} (scope, key{columns}) VALUES ($1, $2{values}) \
      ON CONFLICT (scope, key) DO NOTHING RETURNING pg_current_xact_id()::text || '/' || xmin::text";
-const CLAIM_ALL: &str = "INSERT INTO {table} (scope, key{columns}) SELECT $1, k{values} \
-     FROM unnest($2::text[]) WITH ORDINALITY AS u (k, n) ORDER BY n ON CONFLICT (scope, key) DO NOTHING \
-     RETURNING key, pg_current_xact_id()::text || '/' || xmin::text";
+const CLAIM_ALL: &str = "INSERT INTO {table} (scope, key{columns}) SELECT s, k{values} \
+     FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS u (s, k, n) ORDER BY n \
+     ON CONFLICT (scope, key) DO NOTHING RETURNING scope, key, pg_current_xact_id()::text || '/' || xmin::text";
 /// Without waiting: who claims a key first holds a lock of its name until the
 /// transaction ends. The lock is taken once, before the row is; where it is
 /// refused, the key may be committed all the same, and another copy be open.
@@ -35,11 +35,12 @@ const CLAIM_OR_FAIL: &str = "WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact
 const EXPIRY: &str = "clock_timestamp() + interval '{retain} seconds'";
 const RECALL: &str = "SELECT to_char(processed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"'), \
      fingerprint, result FROM {table} WHERE scope = $1 AND key = $2";
-const STORE: &str = "UPDATE {table} SET result = $4 WHERE scope = $1 AND key = $2 \
+const STORE: &str = "UPDATE {table} SET result = $4 \
+     WHERE (scope, key) IN (SELECT * FROM unnest($1::text[], $2::text[])) \
      AND pg_current_xact_id_if_assigned()::text || '/' || xmin::text = $3";
 const PROVE: &str = "SELECT pg_current_xact_id_if_assigned()::text || '/' || xmin::text \
      FROM {table} WHERE scope = $1 AND key = $2";
-const REMOVE: &str = "DELETE FROM {table} WHERE scope = $1 AND key = ANY ($2) \
+const REMOVE: &str = "DELETE FROM {table} WHERE (scope, key) IN (SELECT * FROM unnest($1::text[], $2::text[])) \
      AND pg_current_xact_id_if_assigned()::text || '/' || xmin::text = $3";
 const COMMITTED: &str = "SELECT EXISTS (SELECT FROM {table} WHERE scope = $1 AND key = $2 \
      AND xmin::text = split_part($3, '/', 2))";
@@ -115,16 +116,23 @@ impl Backend for Postgres {
     async fn claim_all(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
-        keys: &[&str],
+        names: &[Name<'_>],
     ) -> Result<Option<New<String>>, Unproven> {
-        let claim = row.insert(CLAIM_ALL, EXPIRY, "NULL");
-        let claimed: Vec<(String, String)> = query_as(sql(&claim, row.table, '"'))
-            .bind(row.scope)
-            .bind(keys)
-            .fetch_all(&mut **tx)
-            .await?;
-        let (keys, mut marks): (Vec<_>, Vec<_>) = claimed.into_iter().unzip();
-        Ok(marks.pop().map(|mark| New { keys, mark }))
+        let (scopes, keys): (Vec<&str>, Vec<&str>) = names.iter().copied().unzip();
+        let claim = row.insert(CLAIM_ALL, EXPIRY, "$3");
+        let mut claim = query_as(sql(&claim, row.table, '"'))
+            .bind(scopes)
+            .bind(keys);
+        if let Some(fingerprint) = row.fingerprint {
+            claim = claim.bind(fingerprint);
+        }
+        let claimed: Vec<(String, String, String)> = claim.fetch_all(&mut **tx).await?;
+        let mark = claimed.last().map(|(_, _, mark)| mark.clone());
+        let names = claimed.into_iter().map(|(scope, key, _)| (scope, key));
+        Ok(mark.map(|mark| New {
+            names: names.collect(),
+            mark,
+        }))
     }
 
     async fn recall(
@@ -146,15 +154,16 @@ impl Backend for Postgres {
         result: Option<&[u8]>,
     ) -> Result<(), Unproven> {
         if let Some(result) = result {
+            let (scopes, keys): (Vec<&str>, Vec<&str>) = row.names().unzip();
             let stored = query(sql(STORE, row.table, '"'))
-                .bind(row.scope)
-                .bind(row.key)
+                .bind(scopes)
+                .bind(keys)
                 .bind(mark)
                 .bind(result)
                 .execute(&mut **tx)
                 .await;
             return match stored {
-                Ok(done) if done.rows_affected() == 1 => Ok(()),
+                Ok(done) if done.rows_affected() == row.names().count() as u64 => Ok(()),
                 Ok(_) => Err(Unproven::Lost(Lost::Ended)),
                 Err(error) => Err(unproven(error, lost)),
             };
@@ -170,12 +179,11 @@ impl Backend for Postgres {
     async fn remove(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
-        others: &[String],
         mark: &String,
     ) -> Result<(), Unproven> {
-        let keys: Vec<&str> = others.iter().map(String::as_str).chain([row.key]).collect();
+        let (scopes, keys): (Vec<&str>, Vec<&str>) = row.names().unzip();
         let removed = query(sql(REMOVE, row.table, '"'))
-            .bind(row.scope)
+            .bind(scopes)
             .bind(keys)
             .bind(mark)
             .execute(&mut **tx)
@@ -222,16 +230,20 @@ impl Backend for Postgres {
             return Err(Unproven::Lost(Lost::RolledBack));
         }
         let store = result.map(|result| {
-            let value = format!("decode('{}', 'hex')", hex(result));
+            let (scopes, keys): (Vec<&str>, Vec<&str>) = row.names().unzip();
+            let array = |texts: Vec<&str>| format!("ARRAY['{}']", texts.join("', '"));
             STORE
+                .replace("$1", &array(scopes))
+                .replace("$2", &array(keys))
                 .replace("$3", &format!("'{mark}'"))
-                .replace("$4", &value)
+                .replace("$4", &format!("decode('{}', 'hex')", hex(result)))
                 + "; "
         });
-        let prove = format!("{}{PROVE}", store.unwrap_or_default())
+        let prove = PROVE
             .replace("$1", &format!("'{}'", row.scope))
             .replace("$2", &format!("'{}'", row.key));
-        let release = format!("{prove}; {}", nested::release(*savepoint));
+        let store = store.unwrap_or_default();
+        let release = format!("{store}{prove}; {}", nested::release(*savepoint));
         match raw_sql(sql(&release, row.table, '"'))
             .fetch_all(&mut **tx)
             .await

@@ -15,7 +15,7 @@ use sqlx::{
 use sqlx_core::transaction::TransactionManager;
 
 use super::savepoint::SavepointName;
-use super::{Backend, Earlier, New, Row, Unproven, column, hex, list, sql, unproven};
+use super::{Backend, Earlier, Name, New, Row, Unproven, column, hex, json, sql, unproven};
 use crate::attempts::{Begin, Options};
 use crate::error::Lost;
 use crate::table::{Table, faults};
@@ -27,12 +27,12 @@ const EXPIRY: &str =
 const RECALL: &str = "SELECT strftime('%Y-%m-%dT%H:%M:%fZ', processed_at / 1e6, 'unixepoch'), \
      fingerprint, result FROM {table} WHERE scope = '{scope}' AND key = '{key}'";
 const STORE: &str =
-    "UPDATE {table} SET result = X'{result}' WHERE scope = '{scope}' AND key = '{key}'";
-const DELETE: &str = "DELETE FROM {table} WHERE scope = '{scope}' AND key IN ({keys})";
+    "UPDATE {table} SET result = X'{result}' WHERE (scope, key) IN (VALUES {names})";
+const DELETE: &str = "DELETE FROM {table} WHERE (scope, key) IN (VALUES {names})";
 /// Without the `WHERE` its `ON` would be that of a join.
-const CLAIM_ALL: &str = "INSERT INTO {table} (scope, key{columns}) SELECT '{scope}', j.value{values} \
-     FROM json_each('[{keys}]') AS j WHERE true ORDER BY j.key ON CONFLICT (scope, key) DO NOTHING \
-     RETURNING key, processed_at";
+const CLAIM_ALL: &str = "INSERT INTO {table} (scope, key{columns}) SELECT json_extract(j.value, '$[0]'), json_extract(j.value, '$[1]'){values} \
+     FROM json_each('[{names}]') AS j WHERE true ORDER BY j.key ON CONFLICT (scope, key) DO NOTHING \
+     RETURNING scope, key, processed_at";
 const WRITTEN: &str = "SELECT processed_at FROM {table} WHERE scope = '{scope}' AND key = '{key}'";
 /// `julianday` counts days; 2440587.5 is 1970-01-01.
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS {table} (
@@ -85,11 +85,12 @@ impl Backend for Sqlite {
     async fn claim_all(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
-        keys: &[&str],
+        names: &[Name<'_>],
     ) -> Result<Option<New<Mark>>, Unproven> {
         let savepoint = SavepointName::next();
-        let insert = row.insert(CLAIM_ALL, EXPIRY, "NULL");
-        let insert = insert.replace("{keys}", &list(keys.iter().copied(), '"'));
+        let fingerprint = format!("X'{}'", hex(row.fingerprint.unwrap_or_default()));
+        let insert = row.insert(CLAIM_ALL, EXPIRY, &fingerprint);
+        let insert = insert.replace("{names}", &json(names));
         let claim = format!("SAVEPOINT {savepoint}; {insert}");
         let claimed = fetch_all(tx, &claim, row).await?;
         if !is_open(tx).await {
@@ -98,15 +99,15 @@ impl Backend for Sqlite {
         let mut fresh = Vec::with_capacity(claimed.len());
         let mut written = None;
         for row in &claimed {
-            fresh.push(row.try_get(0)?);
-            written = Some(row.try_get(1)?);
+            fresh.push((row.try_get(0)?, row.try_get(1)?));
+            written = Some(row.try_get(2)?);
         }
         let Some(written) = written else {
             run(tx, &format!("RELEASE {savepoint}"), row).await?;
             return Ok(None);
         };
         let mark = Mark { savepoint, written };
-        Ok(Some(New { keys: fresh, mark }))
+        Ok(Some(New { names: fresh, mark }))
     }
 
     async fn recall(
@@ -123,7 +124,7 @@ impl Backend for Sqlite {
         mark: &Mark,
         result: Option<&[u8]>,
     ) -> Result<(), Unproven> {
-        let release = format!("RELEASE {}{}", mark.savepoint, store(result));
+        let release = format!("RELEASE {}{}", mark.savepoint, store(row, result));
         let release = run(tx, &release, row).await;
         settle(tx, release).await
     }
@@ -131,11 +132,9 @@ impl Backend for Sqlite {
     async fn remove(
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
-        others: &[String],
         mark: &Mark,
     ) -> Result<(), Unproven> {
-        let keys = others.iter().map(String::as_str).chain([row.key]);
-        let delete = DELETE.replace("{keys}", &list(keys, '\''));
+        let delete = DELETE.replace("{names}", &rows(row));
         let remove = run(tx, &format!("RELEASE {}; {delete}", mark.savepoint), row).await;
         settle(tx, remove).await
     }
@@ -169,7 +168,7 @@ impl Backend for Sqlite {
         result: Option<&[u8]>,
     ) -> Result<(), Unproven> {
         // The claim's own savepoint first: without it the result is not stored.
-        let store = result.map(|_| format!("RELEASE {}{}; ", mark.savepoint, store(result)));
+        let store = result.map(|_| format!("RELEASE {}{}; ", mark.savepoint, store(row, result)));
         let release = format!("{}RELEASE {savepoint}", store.unwrap_or_default());
         let release = run(tx, &release, row).await;
         settle(tx, release).await
@@ -265,10 +264,16 @@ fn earlier(row: &SqliteRow) -> Result<Earlier, sqlx::Error> {
     })
 }
 
+fn rows(row: Row<'_>) -> String {
+    let row_of = |(scope, key)| format!("('{scope}', '{key}')");
+    row.names().map(row_of).collect::<Vec<_>>().join(", ")
+}
+
 /// Stores the result, after a statement that proves the transaction.
-fn store(result: Option<&[u8]>) -> String {
+fn store(row: Row<'_>, result: Option<&[u8]>) -> String {
     result.map_or_else(String::new, |result| {
-        format!("; {}", STORE.replace("{result}", &hex(result)))
+        let store = STORE.replace("{names}", &rows(row));
+        format!("; {}", store.replace("{result}", &hex(result)))
     })
 }
 

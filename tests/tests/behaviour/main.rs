@@ -26,6 +26,7 @@ mod migrating;
 mod misdeeds;
 mod one_transaction;
 mod privileges;
+mod renames;
 mod replay;
 mod restarts;
 mod retention;
