@@ -14,6 +14,7 @@ use crate::error::{Cause, Error};
 use crate::frame::BatchFrame;
 use crate::handler::Handler;
 use crate::key::Key;
+use crate::observe;
 use crate::outcome::{Batch, Verdict};
 use crate::store::Store;
 
@@ -56,6 +57,7 @@ pub async fn claim_batch<'a, 'c, R, T, E, O, M, DB: Store>(
     let claimed = match Claimed::of_batch(tx, handler, &distinct).await {
         Ok(Some(claimed)) => claimed,
         Ok(None) => {
+            observe::decided_of_batch(handler.scope, 0, keys.len());
             let outcomes = vec![Verdict::Duplicate; keys.len()];
             return Err((frame.make)(Ok(Batch {
                 value: None,
@@ -120,10 +122,16 @@ pub async fn finish_batch<R, T, E, O, DB: Store>(
     let ClaimedBatch { claimed, outcomes } = batch;
     match (frame.read)(result) {
         Ok(value) => match claimed.prove(None).await {
-            Ok(()) => (frame.make)(Ok(Batch {
-                value: Some(value),
-                outcomes,
-            })),
+            Ok(key) => {
+                let batch = Batch {
+                    value: Some(value),
+                    outcomes,
+                };
+                let processed = batch.processed();
+                let duplicates = batch.outcomes.len() - processed;
+                observe::decided_of_batch(key.scope(), processed, duplicates);
+                (frame.make)(Ok(batch))
+            }
             Err(error) => frame.fail(error),
         },
         Err(error) => match claimed.undo().await {

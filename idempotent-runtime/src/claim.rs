@@ -13,6 +13,7 @@ use crate::error::{Cause, Error, Lost};
 use crate::frame::{Answer, Frame};
 use crate::handler::{Guard, Handler};
 use crate::key::{Fingerprint, Key};
+use crate::observe::{self, Decision};
 use crate::store::{self, Earlier, Identity, ManyWriters, New, Store, Unproven};
 
 /// The claim of the message at hand, as `bind = claim` names it in a handler's
@@ -138,14 +139,14 @@ pub async fn claim<'a, 'c, R, T, E, O, DB: Store>(
         (None, None) => Recall::Nothing,
         _ => Recall::Earlier,
     };
-    let (text, fingerprint) = (key.text().to_owned(), key.fingerprint());
-    let earlier = match try_claim(tx, handler, key, recall).await {
+    let (key, earlier) = match try_claim(tx, handler, key, recall).await {
         Ok(Claiming::Claimed(claimed)) => return Ok(claimed),
-        Ok(Claiming::Duplicate(earlier)) => earlier,
+        Ok(Claiming::Duplicate(key, earlier)) => (key, earlier),
         Err(error) => return Err(frame.fail(error)),
     };
+    let age = earlier.as_ref().map(|earlier| earlier.age);
     let answer = earlier.map_or(Ok(Answer::Duplicate), |earlier| {
-        check_fingerprint(fingerprint, &earlier)?;
+        check_fingerprint(key.fingerprint(), &earlier)?;
         match frame.codec {
             Some(codec) => codec
                 .decode(earlier.result.as_deref())
@@ -154,8 +155,15 @@ pub async fn claim<'a, 'c, R, T, E, O, DB: Store>(
         }
     });
     Err(match answer {
-        Ok(answer) => (frame.make)(Ok(answer)),
-        Err(cause) => frame.fail(Error::about(handler.scope, &text, cause)),
+        Ok(answer) => {
+            let decision = match answer {
+                Answer::Replayed(_) => Decision::Replayed,
+                _ => Decision::Duplicate,
+            };
+            observe::decided(handler.scope, key.text(), decision, age);
+            (frame.make)(Ok(answer))
+        }
+        Err(cause) => frame.fail(Error::about(handler.scope, key.text(), cause)),
     })
 }
 
@@ -214,7 +222,10 @@ pub async fn finish<R, T, E, O, DB: Store>(
     };
     match frame.codec.map(|codec| codec.encode(&value)).transpose() {
         Ok(stored) => match claimed.prove(stored.as_deref()).await {
-            Ok(()) => (frame.make)(Ok(Answer::Processed(value))),
+            Ok(key) => {
+                observe::decided(key.scope(), key.text(), Decision::Processed, None);
+                (frame.make)(Ok(Answer::Processed(value)))
+            }
             Err(error) => frame.fail(error),
         },
         Err(cause) => {
@@ -233,7 +244,7 @@ enum Recall {
 
 enum Claiming<'a, 'c, DB: Store> {
     Claimed(Claimed<'a, 'c, DB>),
-    Duplicate(Option<Earlier>),
+    Duplicate(Key, Option<Earlier>),
 }
 
 async fn try_claim<'a, 'c, DB: Store>(
@@ -263,7 +274,7 @@ async fn try_claim<'a, 'c, DB: Store>(
                     key,
                     proof: Proof::Mark(mark),
                 })),
-                Ok(Row::Old(earlier)) => Ok(Claiming::Duplicate(earlier)),
+                Ok(Row::Old(earlier)) => Ok(Claiming::Duplicate(key, earlier)),
                 Err(unproven) => Err(Error::about(key.scope(), key.text(), unproven)),
             }
         }
@@ -302,7 +313,7 @@ async fn claim_under_savepoint<'a, 'c, DB: Store>(
             Ok(Claiming::Claimed(claimed))
         }
         // Nothing of it is to stay: dropped, it rolls back an empty savepoint.
-        Ok(Row::Old(earlier)) => Ok(Claiming::Duplicate(earlier)),
+        Ok(Row::Old(earlier)) => Ok(Claiming::Duplicate(claimed.key.clone(), earlier)),
         Err(unproven) => {
             let error = Error::about(handler.scope, claimed.key.text(), unproven);
             claimed.undo().await?;
@@ -443,7 +454,8 @@ impl<'a, 'c, DB: Store> Claimed<'a, 'c, DB> {
 }
 
 impl<DB: Store> Claimed<'_, '_, DB> {
-    pub(crate) async fn prove(mut self, result: Option<&[u8]>) -> Result<(), Error> {
+    /// Gives the key that was proven.
+    pub(crate) async fn prove(mut self, result: Option<&[u8]>) -> Result<Key, Error> {
         let row = row(self.handler, &self.key, &self.others);
         let proven = match &self.proof {
             _ if !is_open(self.tx) => Err(Unproven::Lost(Lost::Dropped)),
@@ -454,7 +466,10 @@ impl<DB: Store> Claimed<'_, '_, DB> {
             Proof::Savepoint(_, None) | Proof::Settled => Err(Unproven::Lost(Lost::NotOpen)),
         };
         self.proof = Proof::Settled;
-        proven.map_err(|unproven| self.error(unproven))
+        match proven {
+            Ok(()) => Ok(self.key.take()),
+            Err(unproven) => Err(self.error(unproven)),
+        }
     }
 
     /// An error is that of a handler whose claim can no longer be undone.

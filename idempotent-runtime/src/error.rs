@@ -118,6 +118,12 @@ impl Error {
         None
     }
 
+    /// Scope and key of the message, if it is about one.
+    pub(crate) fn subject(&self) -> Option<(&'static str, &str)> {
+        let subject = self.0.subject.as_ref()?;
+        Some((subject.scope, &subject.key))
+    }
+
     pub(crate) const fn cause(&self) -> &Cause {
         &self.0.cause
     }

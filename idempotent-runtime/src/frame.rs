@@ -6,6 +6,7 @@
 )]
 
 use crate::error::{Cause, Error};
+use crate::observe;
 use crate::outcome::{Batch, Outcome, Replay, Verdict};
 use crate::replay::{Codec, Replayable};
 
@@ -109,6 +110,7 @@ impl<R, T, E, O> Copy for Frame<R, T, E, O> {}
 
 impl<R, T, E, O> Frame<R, T, E, O> {
     pub(crate) fn fail(self, error: Error) -> O {
+        observe::failed(&error);
         (self.make)(Err((self.convert)(error)))
     }
 }
@@ -176,6 +178,7 @@ impl<R, T, E, O> Copy for BatchFrame<R, T, E, O> {}
 
 impl<R, T, E, O> BatchFrame<R, T, E, O> {
     pub(crate) fn fail(self, error: Error) -> O {
+        observe::failed(&error);
         (self.make)(Err((self.convert)(error)))
     }
 }

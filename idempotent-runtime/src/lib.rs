@@ -92,6 +92,7 @@ mod error;
 mod frame;
 mod handler;
 mod key;
+mod observe;
 mod outcome;
 mod replay;
 mod retry;

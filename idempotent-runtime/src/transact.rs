@@ -15,6 +15,7 @@ use sqlx::{AssertSqlSafe, Connection, Transaction};
 use crate::attempts::{Attempts, Backoff, Begin, IntoAttempts};
 use crate::disposition;
 use crate::error::{Cause, Error};
+use crate::observe;
 use crate::outcome::{Batch, Outcome, Replay};
 use crate::store::Store;
 
@@ -230,6 +231,7 @@ impl<DB: Store> Run<'_, DB> {
             return false;
         }
         self.pause = Some(self.backoff.pause());
+        observe::retried();
         true
     }
 }

@@ -45,6 +45,18 @@ impl Key {
         self.fingerprint.as_ref().map(Fingerprint::as_bytes)
     }
 
+    /// Leaves one without a text.
+    pub(crate) fn take(&mut self) -> Self {
+        let nothing = Self {
+            scope: self.scope,
+            text: String::new(),
+            missing: None,
+            fingerprint: None,
+            former: Vec::new(),
+        };
+        std::mem::replace(self, nothing)
+    }
+
     /// Another one of the same scope, of a text that was claimed.
     pub(crate) fn with_text(&self, text: String) -> Self {
         Self {

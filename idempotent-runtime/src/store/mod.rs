@@ -260,6 +260,8 @@ pub struct New<M> {
 pub struct Earlier {
     /// RFC 3339, UTC.
     pub(crate) processed_at: String,
+    /// How many seconds ago that was.
+    pub(crate) age: f64,
     pub(crate) fingerprint: Option<Vec<u8>>,
     pub(crate) result: Option<Vec<u8>>,
 }

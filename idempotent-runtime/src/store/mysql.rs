@@ -34,7 +34,8 @@ const WRITTEN: &str =
 const FIND: &str =
     "SELECT 1 FROM {table} WHERE scope = '{scope}' AND `key` = '{key}' LOCK IN SHARE MODE";
 /// A locking read, for the same reason.
-const RECALL: &str = "SELECT date_format(processed_at, '%Y-%m-%dT%H:%i:%s.%fZ'), fingerprint, result \
+const RECALL: &str = "SELECT date_format(processed_at, '%Y-%m-%dT%H:%i:%s.%fZ'), \
+     CAST(timestampdiff(MICROSECOND, processed_at, utc_timestamp(6)) AS double) / 1e6, fingerprint, result \
      FROM {table} WHERE scope = '{scope}' AND `key` = '{key}' LOCK IN SHARE MODE";
 /// One statement for each row: of a list of rows the optimizer would scan a small
 /// table, and lock what it passes.
@@ -340,8 +341,9 @@ pub struct Mark {
 fn earlier(row: &MySqlRow) -> Result<Earlier, sqlx::Error> {
     Ok(Earlier {
         processed_at: row.try_get(0)?,
-        fingerprint: row.try_get(1)?,
-        result: row.try_get(2)?,
+        age: row.try_get(1)?,
+        fingerprint: row.try_get(2)?,
+        result: row.try_get(3)?,
     })
 }
 

@@ -34,7 +34,8 @@ const CLAIM_OR_FAIL: &str = "WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact
      SELECT (SELECT mark FROM i), l.ok OR EXISTS (SELECT FROM {table} WHERE scope = $1 AND key = $2) FROM l";
 const EXPIRY: &str = "clock_timestamp() + interval '{retain} seconds'";
 const RECALL: &str = "SELECT to_char(processed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"'), \
-     fingerprint, result FROM {table} WHERE scope = $1 AND key = $2";
+     extract(epoch FROM clock_timestamp() - processed_at)::float8, fingerprint, result \
+     FROM {table} WHERE scope = $1 AND key = $2";
 const STORE: &str = "UPDATE {table} SET result = $4 \
      WHERE (scope, key) IN (SELECT * FROM unnest($1::text[], $2::text[])) \
      AND pg_current_xact_id_if_assigned()::text || '/' || xmin::text = $3";
@@ -347,8 +348,9 @@ impl Backend for Postgres {
 fn earlier(row: &PgRow) -> Result<Earlier, sqlx::Error> {
     Ok(Earlier {
         processed_at: row.try_get(0)?,
-        fingerprint: row.try_get(1)?,
-        result: row.try_get(2)?,
+        age: row.try_get(1)?,
+        fingerprint: row.try_get(2)?,
+        result: row.try_get(3)?,
     })
 }
 

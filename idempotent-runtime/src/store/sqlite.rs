@@ -25,7 +25,8 @@ const INSERT: &str = "INSERT INTO {table} (scope, key{columns}) VALUES ('{scope}
 const EXPIRY: &str =
     "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER) + {retain} * 1000000";
 const RECALL: &str = "SELECT strftime('%Y-%m-%dT%H:%M:%fZ', processed_at / 1e6, 'unixepoch'), \
-     fingerprint, result FROM {table} WHERE scope = '{scope}' AND key = '{key}'";
+     (julianday('now') - 2440587.5) * 86400.0 - processed_at / 1e6, fingerprint, result \
+     FROM {table} WHERE scope = '{scope}' AND key = '{key}'";
 const STORE: &str =
     "UPDATE {table} SET result = X'{result}' WHERE (scope, key) IN (VALUES {names})";
 const DELETE: &str = "DELETE FROM {table} WHERE (scope, key) IN (VALUES {names})";
@@ -259,8 +260,9 @@ pub struct Mark {
 fn earlier(row: &SqliteRow) -> Result<Earlier, sqlx::Error> {
     Ok(Earlier {
         processed_at: row.try_get(0)?,
-        fingerprint: row.try_get(1)?,
-        result: row.try_get(2)?,
+        age: row.try_get(1)?,
+        fingerprint: row.try_get(2)?,
+        result: row.try_get(3)?,
     })
 }
 

@@ -24,6 +24,7 @@ mod lost_commit;
 mod mariadb_facts;
 mod migrating;
 mod misdeeds;
+mod observability;
 mod one_transaction;
 mod privileges;
 mod renames;
