@@ -8,6 +8,7 @@ use syn::spanned::Spanned;
 use crate::args::{Answer, Busy, Each, Guard};
 use crate::handler::Handler;
 use crate::key::{self, Assertion, BoundPath};
+use crate::listing;
 use crate::output::Output;
 use crate::paths::{Runtime, mixed};
 use crate::plan::{Plan, Scope};
@@ -165,7 +166,8 @@ fn describe(plan: &Plan, runtime: &Runtime) -> TokenStream {
         Scope::Written(_) => quote!(&HANDLER),
         Scope::Default { .. } => quote!(#located(&HANDLER, &|| {})),
     };
-    quote!({ static HANDLER: #handler = #value; #reference })
+    let entry = listing::entry(plan, runtime);
+    quote!({ static HANDLER: #handler = #value; #entry #reference })
 }
 
 /// What is said, and the rest by default.
