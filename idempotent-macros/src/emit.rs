@@ -8,6 +8,7 @@ use syn::spanned::Spanned;
 use crate::args::{Answer, Busy, Each, Guard};
 use crate::handler::Handler;
 use crate::key::{self, Assertion, BoundPath};
+use crate::listing;
 use crate::output::Output;
 use crate::paths::{Runtime, mixed};
 use crate::plan::{Plan, Scope};
@@ -165,7 +166,8 @@ fn describe(plan: &Plan, runtime: &Runtime) -> TokenStream {
         Scope::Written(_) => quote!(&HANDLER),
         Scope::Default { .. } => quote!(#located(&HANDLER, &|| {})),
     };
-    quote!({ static HANDLER: #handler = #value; #reference })
+    let entry = listing::entry(plan, runtime);
+    quote!({ static HANDLER: #handler = #value; #entry #reference })
 }
 
 /// What is said, and the rest by default.
@@ -182,10 +184,14 @@ fn options_of(plan: &Plan, options: &TokenStream, runtime: &Runtime) -> TokenStr
         let busy = runtime.private("Busy", Span::call_site());
         quote!(busy: #busy::Fail,)
     });
-    if guard.is_none() && table.is_none() && retain.is_none() && busy.is_none() {
+    let said = [guard, table, retain, busy];
+    if said.iter().all(Option::is_none) {
         return quote!(#options::DEFAULT);
     }
-    quote!(#options { #guard #table #retain #busy ..#options::DEFAULT })
+    // clippy tells the user of a rest that is empty.
+    let is_part = said.iter().any(Option::is_none);
+    let rest = is_part.then(|| quote!(..#options::DEFAULT));
+    quote!(#options { #(#said)* #rest })
 }
 
 /// A block of its own, so that every temporary is dropped before the first

@@ -11,6 +11,7 @@ use crate::args::{self, Answer};
 use crate::diagnostics;
 use crate::emit;
 use crate::handler::Handler;
+use crate::listing::Listing;
 use crate::mistakes::Errors;
 use crate::nesting;
 use crate::output;
@@ -18,10 +19,10 @@ use crate::paths::Runtime;
 use crate::plan::plan;
 
 /// Expands `#[idempotent(args)] item`.
-pub(crate) fn expand(args: TokenStream, item: &TokenStream) -> TokenStream {
+pub(crate) fn expand(args: TokenStream, item: &TokenStream, listing: Listing) -> TokenStream {
     let mut errors = Errors::default();
     let args = args::parse(args, &mut errors);
-    let runtime = Runtime::new(args.runtime.as_ref());
+    let runtime = Runtime::new(args.runtime.as_ref(), listing);
     if let Some(span) = nesting::too_deep(signature(item)) {
         errors.push(diagnostics::too_deep(span));
         return verbatim(item, errors);

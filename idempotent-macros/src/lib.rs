@@ -18,6 +18,7 @@ mod emit;
 mod expand;
 mod handler;
 mod key;
+mod listing;
 mod mistakes;
 mod nesting;
 mod output;
@@ -32,10 +33,12 @@ mod value;
 
 use proc_macro::TokenStream;
 
+use crate::listing::Listing;
+
 #[doc = include_str!("idempotent.md")]
 #[proc_macro_attribute]
 pub fn idempotent(args: TokenStream, item: TokenStream) -> TokenStream {
-    expand::expand(args.into(), &item.into()).into()
+    expand::expand(args.into(), &item.into(), Listing::OF_BUILD).into()
 }
 
 /// Implements `KeyPart` and `KeyText` for a struct or an enum.

@@ -4,18 +4,27 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
 use syn::Path;
 
-/// Where the runtime lives: `::idempotent_runtime`, or what `crate = …` says.
+use crate::listing::Listing;
+
+/// What is known of the runtime.
 #[derive(Clone)]
-pub(crate) struct Runtime(Option<Path>);
+pub(crate) struct Runtime {
+    /// Where it lives, if not at `::idempotent_runtime`: what `crate = …` says.
+    path: Option<Path>,
+    pub(crate) listing: Listing,
+}
 
 impl Runtime {
-    pub(crate) fn new(path: Option<&Path>) -> Self {
-        Self(path.cloned())
+    pub(crate) fn new(path: Option<&Path>, listing: Listing) -> Self {
+        Self {
+            path: path.cloned(),
+            listing,
+        }
     }
 
     /// The root, with the span of what it is used for; a written one with its own.
     pub(crate) fn root(&self, span: Span) -> TokenStream {
-        let written = self.0.as_ref().map(ToTokens::to_token_stream);
+        let written = self.path.as_ref().map(ToTokens::to_token_stream);
         written.unwrap_or_else(|| quote_spanned!(span=> ::idempotent_runtime))
     }
 

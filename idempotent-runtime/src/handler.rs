@@ -176,6 +176,15 @@ const fn is_scope(text: &str) -> bool {
     !bytes.is_empty() && bytes.len() <= 128
 }
 
+/// Without the list. The attribute asks for no entry then, save in a build
+/// script: that has the macros of the program, and maybe another runtime.
+#[cfg(not(feature = "handlers"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __register {
+    ($($entry:tt)*) => {};
+}
+
 /// Starts the key of a message.
 #[must_use]
 pub fn new_key(handler: &'static Handler) -> KeyBuilder {

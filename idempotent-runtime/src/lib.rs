@@ -73,6 +73,8 @@
 //! | feature | brings |
 //! | --- | --- |
 //! | `postgres`, `mysql` (also for MariaDB), `sqlite` | the store of that database |
+//! | `replay` | `replay`: results stored as JSON |
+//! | `handlers` | the list of all handlers, and a test of their scopes and keys |
 //! | `chrono`, `rust_decimal`, `time`, `ulid` | key parts of that crate's types |
 //!
 //! # Minimum supported Rust version
@@ -91,6 +93,8 @@ mod disposition;
 mod error;
 mod frame;
 mod handler;
+#[cfg(feature = "handlers")]
+pub mod handlers;
 mod key;
 mod observe;
 mod outcome;
@@ -104,6 +108,8 @@ pub use attempts::{Attempts, Isolation};
 pub use claim::Claim;
 pub use disposition::{Disposition, Permanent, disposition};
 pub use error::Error;
+#[cfg(feature = "handlers")]
+pub use handlers::handlers;
 pub use idempotent_macros::{KeyPart, idempotent};
 pub use key::{KeyPart, KeyText, KeyWriter};
 pub use outcome::{Batch, Outcome, Replay, Verdict};
@@ -119,6 +125,7 @@ mod readme {}
 /// What the macros of this crate expand to. Not part of the public API: any release may change it.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::__register as register;
     pub use crate::attempts::IntoAttempts;
     pub use crate::batch::{
         ClaimedBatch, Keys, claim_batch, finish_batch, new_keys, push_key, transaction_of_batch,
@@ -132,6 +139,8 @@ pub mod __private {
         unclaimed, unclaimed_batch, unclaimed_replay,
     };
     pub use crate::handler::{Busy, Guard, Handler, Options, finish_key, located, new_key};
+    #[cfg(feature = "handlers")]
+    pub use crate::handlers::Written;
     pub use crate::key::{
         Key, KeyBuilder, PartOption, TextOption, at, finish_fingerprint, formerly, new_fingerprint,
         nullable_part, nullable_stable_part, part, required_part, required_stable_part,
@@ -142,4 +151,6 @@ pub mod __private {
         Lease, Run, Settled, after_begin, after_commit, after_error, begin, commit, lease, release,
         release_after, roll_back, run, settled,
     };
+    #[cfg(feature = "handlers")]
+    pub use inventory;
 }

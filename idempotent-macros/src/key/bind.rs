@@ -25,6 +25,7 @@ pub(crate) fn bind(path: &KeyPath, handler: &Handler, errors: &mut Errors) -> Op
             path.roots.clone()
         },
         text: path.text.clone(),
+        written: path.written.clone(),
         presence: path.presence,
         assertion: path.assertion,
         span: path.span,

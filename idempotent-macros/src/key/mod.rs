@@ -124,6 +124,7 @@ pub(crate) struct BoundPath {
     /// The names that it may change, as a method with `&mut self` does.
     pub(crate) changeable: Vec<Ident>,
     pub(crate) text: String,
+    pub(crate) written: String,
     pub(crate) presence: Presence,
     pub(crate) assertion: Assertion,
     pub(crate) span: Span,

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::errors;
-use crate::expand::expand;
+use super::expand;
 
 /// The first lines of the errors that these arguments get.
 fn facts(args: &str) -> Vec<String> {

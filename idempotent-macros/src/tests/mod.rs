@@ -8,6 +8,7 @@
 
 mod derives;
 mod fallbacks;
+mod listed;
 mod messages;
 mod names;
 mod panics;
@@ -17,13 +18,22 @@ mod spans;
 use expect_test::Expect;
 use proc_macro2::{TokenStream, TokenTree};
 
-use crate::expand::expand;
+use crate::listing::Listing;
+
+/// `#[idempotent(args)] item`, of a runtime without the list of handlers.
+fn expand(args: TokenStream, item: &TokenStream) -> TokenStream {
+    crate::expand::expand(args, item, Listing::Off)
+}
 
 /// Compares the expansion of `#[idempotent(args)] item`, formatted.
 #[track_caller]
 #[expect(clippy::needless_pass_by_value, reason = "`quote!` makes values")]
 fn check(args: TokenStream, item: TokenStream, expected: &Expect) {
-    let expansion = expand(args, &item);
+    compare(&expand(args, &item), expected);
+}
+
+#[track_caller]
+fn compare(expansion: &TokenStream, expected: &Expect) {
     let text = match syn::parse2(expansion.clone()) {
         Ok(file) => prettyplease::unparse(&file),
         Err(_) => format!("{expansion}\n"), // a body that is half typed

@@ -4,7 +4,7 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use proptest::prelude::*;
 
 use super::errors;
-use crate::expand::expand;
+use super::expand;
 
 const ARGS: [&str; 5] = [
     "key = \"event.id, channel\", scope = \"a\"",

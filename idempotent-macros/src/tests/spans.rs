@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use proc_macro2::{TokenStream, TokenTree};
 
-use crate::expand::expand;
+use super::expand;
 
 const ARGS: &str =
     "key(msg.id, channel.kind(), stable(msg.sent + other)), scope = \"send\", bind = claim";
