@@ -51,6 +51,8 @@ pub(crate) enum Cause {
     Unreadable(Box<dyn StdError + Send + Sync>),
     Table(String),
     Unsupported(&'static str),
+    /// Of the pruner, `lookup` or `forget`.
+    Argument(String),
 }
 
 /// How the transaction that claimed the key was lost.
@@ -208,7 +210,7 @@ impl Display for Error {
                 f,
                 "the message was processed before, and its result cannot be read: {error}"
             ),
-            Cause::Table(fact) => f.write_str(fact),
+            Cause::Table(fact) | Cause::Argument(fact) => f.write_str(fact),
             Cause::Unsupported(fact) => f.write_str(fact),
         }
     }
@@ -270,6 +272,7 @@ impl Display for Cause {
             Self::Unreadable(_) => f.write_str("it is not run again: look the effect up by its key"),
             Self::Table(_) => f.write_str("see the docs of `Table`"),
             Self::Unsupported(_) => f.write_str("see the docs of `Attempts`"),
+            Self::Argument(_) => f.write_str("nothing was deleted: see the docs of `Pruner` and of `Table`"),
         }
     }
 }

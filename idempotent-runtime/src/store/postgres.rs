@@ -10,7 +10,7 @@ use sqlx_core::transaction::TransactionManager;
 
 use super::forget::forget_if_dropped;
 use super::nested::{self, Depth};
-use super::{Backend, Earlier, Row, Unproven, column, hex, sql, unproven};
+use super::{Backend, Earlier, Row, Unproven, column, hex, sql, unproven, upkeep};
 use crate::attempts::{Begin, Isolation, Options};
 use crate::error::Lost;
 use crate::table::{Table, faults};
@@ -250,7 +250,10 @@ impl Backend for Postgres {
             .schema()
             .map(|schema| format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\""));
         let create = CREATE.replace("{table}", &table.quoted('"'));
-        schema.into_iter().chain([create]).collect()
+        schema
+            .into_iter()
+            .chain([create, upkeep::postgres_index(table)])
+            .collect()
     }
 
     async fn create(conn: &mut PgConnection, table: &Table) -> Result<(), sqlx::Error> {
