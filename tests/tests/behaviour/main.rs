@@ -24,6 +24,7 @@ mod migrating;
 mod misdeeds;
 mod one_transaction;
 mod privileges;
+mod pruning;
 mod replay;
 mod restarts;
 mod retention;
