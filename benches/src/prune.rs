@@ -6,7 +6,7 @@
 //! first transactions after the checkpoint, which write whole pages, are left out.
 //!
 //! ```text
-//! cargo run --release -p idempotent-benches --bin prune -- <postgres or mysql URL> [rows] [seconds of pruning]
+//! cargo run --release -p idempotent-benches --bin prune -- <postgres or mysql URL> [rows] [seconds of pruning] [index]
 //! ```
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use idempotent_runtime::{Outcome, Store, idempotent, migrate, pruner};
 use sqlx::pool::PoolOptions;
 use sqlx::{AssertSqlSafe, Executor, MySql, Pool, Postgres, Row, Transaction, raw_sql};
 
-const USAGE: &str = "usage: prune <postgres or mysql URL> [rows] [seconds of pruning]";
+const USAGE: &str = "usage: prune <postgres or mysql URL> [rows] [seconds of pruning] [index]";
 const CLAIMS: i64 = 1_000;
 const ROUNDS: i64 = 20;
 const WARM_UP: i64 = 5;
@@ -238,6 +238,7 @@ async fn compare<DB: Server>(
     options: impl FnOnce(&str) -> Result<<DB::Connection as sqlx::Connection>::Options, sqlx::Error>,
     rows: i64,
     limit: Duration,
+    only: Option<&str>,
 ) -> Result<(), Failed> {
     let name = format!("prune_{}", std::process::id());
     let server = PoolOptions::<DB>::new().connect(admin).await?;
@@ -253,7 +254,8 @@ async fn compare<DB: Server>(
     );
     println!("| --- | --- | --- | --- | --- | --- | --- |");
     let mut result = Ok(());
-    for index in DB::INDEXES {
+    let wanted = |index: &&Index| only.is_none_or(|only| only == index.0);
+    for index in DB::INDEXES.iter().filter(wanted) {
         result = measure(&pool, *index, rows, limit).await;
         if result.is_err() {
             break;
@@ -282,12 +284,14 @@ async fn main() -> Result<(), Failed> {
         .map_or(Ok(20), |limit| limit.parse())
         .map_err(|_| USAGE)?;
     let limit = Duration::from_secs(limit);
+    let only = args.next();
+    let only = only.as_deref();
     if url.starts_with("mysql") {
         let options: sqlx::mysql::MySqlConnectOptions = url.parse()?;
-        compare::<MySql>(&url, |name| Ok(options.database(name)), rows, limit).await
+        compare::<MySql>(&url, |name| Ok(options.database(name)), rows, limit, only).await
     } else {
         let options: sqlx::postgres::PgConnectOptions = url.parse()?;
         let options = |name: &str| Ok(options.options([("search_path", name)]));
-        compare::<Postgres>(&url, options, rows, limit).await
+        compare::<Postgres>(&url, options, rows, limit, only).await
     }
 }

@@ -52,6 +52,8 @@
 //! - *Guard*: what proves, after the body, that the claim's transaction is still alive: `verify`, one
 //!   statement, or `savepoint`, around claim and body.
 //! - *Duplicate*: a delivery whose key is committed.
+//! - *Pruning*: deleting keys whose `retain` is over, with a [`Pruner`]. A duplicate that comes after
+//!   that runs again.
 //!
 //! # Guarantees
 //!

@@ -92,8 +92,11 @@ impl Table {
     /// there twice. A broker that still has the message, or an upstream that sends
     /// it again, delivers it without asking you. So undo first, then forget.
     ///
-    /// While a delivery of the message is open, it waits for that, and deletes
-    /// what that has committed. It needs the right to DELETE and to SELECT.
+    /// A delivery that is under way is not stopped. Its key is not there yet for
+    /// Postgres (`false`); MariaDB and SQLite wait for its end, and then delete what
+    /// it has committed.
+    ///
+    /// It needs the rights to SELECT and DELETE.
     ///
     /// # Errors
     ///

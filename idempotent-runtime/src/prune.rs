@@ -35,12 +35,11 @@ use crate::table::Table;
 ///
 /// # How
 ///
-/// Of the default 1 000 rows, a batch is one short statement that commits by
-/// itself: nothing is left open or locked when the pruner is dropped, killed or
-/// cut off. It passes over rows that others have locked and comes back to them
-/// later, so that it neither waits for a claim nor meets it in a deadlock. A claim
-/// of a key that is in a batch waits for the batch, some milliseconds, and is a
-/// new message then.
+/// A batch is one short statement that commits by itself: nothing is left open or
+/// locked when the pruner is dropped, killed or cut off. It passes over rows that
+/// others have locked and comes back to them later, so that it neither waits for a
+/// claim nor meets it in a deadlock. A claim of a key that is in a batch waits for
+/// the batch, some milliseconds, and is a new message then.
 ///
 /// On Postgres one pruner at a time works on a table, by an advisory lock that
 /// ends with the batch; on MariaDB from 10.6 on two of them share the rows. Older
@@ -48,9 +47,10 @@ use crate::table::Table;
 /// hold its rows, at most `innodb_lock_wait_timeout` long, and is then tried again.
 /// On SQLite everyone takes turns.
 ///
-/// It needs the rights to SELECT and DELETE, on MariaDB a `binlog_format` other
-/// than `STATEMENT`, and for speed an index on `expires_at`, which
-/// [`migrate`](Table::migrate) makes.
+/// It needs the rights to SELECT and DELETE; on Postgres also that to UPDATE any
+/// column, if it is to pass over locked rows: without, it waits for them, which no
+/// claim locks. On MariaDB it needs a `binlog_format` other than `STATEMENT`. For
+/// speed it needs an index on `expires_at`, which [`migrate`](Table::migrate) makes.
 ///
 /// # Examples
 ///
@@ -445,7 +445,7 @@ impl Stop {
     }
 }
 
-/// A bounded number of growing pauses: four seconds in all.
+/// A bounded number of growing pauses: seconds in all.
 struct Patience {
     left: u32,
     backoff: Backoff,

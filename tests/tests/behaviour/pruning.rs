@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime};
 use idempotent_runtime::{
     Outcome, Pruner, Replay, Table, forget, idempotent, lookup, migrate, pruner, transact,
 };
-use idempotent_tests::{AppError, CutAt, Double, Engine, Fresh, Guarded, Kind, Verify, until};
+use idempotent_tests::{Act, AppError, CutAt, Double, Engine, Fresh, Guarded, Kind, Verify, until};
 use sqlx::pool::PoolOptions;
 use sqlx::{Pool, Postgres, Sqlite, Transaction};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::cut_off::at_every_poll;
@@ -52,9 +52,15 @@ mod servers {
 }
 
 mod one_at_a_time {
-    use super::{another_pruner_is_seen, it_outlives_its_connection_within_a_batch};
+    use super::{
+        another_pruner_is_seen, it_outlives_its_connection_within_a_batch,
+        the_key_of_an_open_delivery_is_not_there_to_forget,
+        without_update_a_batch_waits_for_who_holds_a_row,
+    };
 
     on_postgres!(
+        the_key_of_an_open_delivery_is_not_there_to_forget,
+        without_update_a_batch_waits_for_who_holds_a_row,
         another_pruner_is_seen,
         it_outlives_its_connection_within_a_batch,
     );
@@ -772,4 +778,35 @@ async fn without_create_no_index_is_made<DB: Engine>(db: &Fresh<DB>) {
     other.rollback().await.unwrap();
     migrate(&db.observer).await.unwrap();
     assert_eq!(indexes(db).await, 1);
+}
+
+async fn the_key_of_an_open_delivery_is_not_there_to_forget(db: &Fresh<Postgres>) {
+    let pool = db.prepared(3).await;
+    let (here, go) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
+    let double = Double::planned([Act::Hold(Arc::clone(&here), Arc::clone(&go))]);
+    let delivery = async { transact!(&pool, tx => Verify::record(tx, "1", &double)).await };
+    let (outcome, ()) = tokio::join!(delivery, async {
+        here.notified().await;
+        assert_eq!(lookup(&pool, Verify::SCOPE, "1").await.unwrap(), None);
+        assert!(!forget(&pool, Verify::SCOPE, "1").await.unwrap());
+        go.add_permits(1);
+    });
+    assert_eq!(outcome.unwrap(), Outcome::Processed(()));
+    assert_eq!(db.stored("1").await, (1, 1));
+}
+
+async fn without_update_a_batch_waits_for_who_holds_a_row(db: &Fresh<Postgres>) {
+    db.prepare().await;
+    fill(db, Rows("past", 250, -100, Some(-10))).await;
+    let options = Postgres::create_role(&db.options, "SELECT, DELETE").await;
+    let pool = PoolOptions::<Postgres>::new().connect_with(options.unwrap());
+    let pool = pool.await.unwrap();
+    let mut other = db.observer.begin().await.unwrap();
+    let hold = "SELECT 1 FROM processed_messages WHERE key = 'k000005' FOR UPDATE";
+    Postgres::run(&mut other, hold).await.unwrap();
+    let pruning = tokio::spawn(quick(&pool).run());
+    db.until_waiting(1).await;
+    other.rollback().await.unwrap();
+    let pruned = pruning.await.unwrap().unwrap();
+    assert_eq!((pruned.rows, pruned.contended), (250, false));
 }
