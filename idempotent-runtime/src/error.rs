@@ -52,6 +52,8 @@ pub(crate) enum Cause {
     Unreadable(Box<dyn StdError + Send + Sync>),
     Table(String),
     Unsupported(&'static str),
+    /// Of the pruner, `lookup` or `forget`.
+    Argument(String),
 }
 
 /// How the transaction that claimed the key was lost.
@@ -224,7 +226,7 @@ impl Display for Error {
                 f,
                 "the message was processed before, and its result cannot be read: {error}"
             ),
-            Cause::Table(fact) => f.write_str(fact),
+            Cause::Table(fact) | Cause::Argument(fact) => f.write_str(fact),
             Cause::Unsupported(fact) => f.write_str(fact),
         }
     }
@@ -288,6 +290,7 @@ impl Display for Cause {
             Self::Unreadable(_) => f.write_str("it is not run again: look the effect up by its key"),
             Self::Table(_) => f.write_str("see the docs of `Table`"),
             Self::Unsupported(_) => f.write_str("leave this option out, or use another database"),
+            Self::Argument(_) => f.write_str("nothing was deleted: see the docs of `Pruner` and of `Table`"),
         }
     }
 }

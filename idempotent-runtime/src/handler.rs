@@ -161,7 +161,7 @@ async fn canary() -> &'static str {
 }
 
 /// The alphabet of a scope leaves nothing to quote in a statement.
-const fn is_scope(text: &str) -> bool {
+pub(crate) const fn is_scope(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut position = 0;
     while position < bytes.len() {

@@ -52,6 +52,8 @@
 //! - *Guard*: what proves, after the body, that the claim's transaction is still alive: `verify`, one
 //!   statement, or `savepoint`, around claim and body.
 //! - *Duplicate*: a delivery whose key is committed.
+//! - *Pruning*: deleting keys whose `retain` is over, with a [`Pruner`]. A duplicate that comes after
+//!   that runs again.
 //!
 //! # Guarantees
 //!
@@ -98,8 +100,11 @@ pub mod handlers;
 mod key;
 mod observe;
 mod outcome;
+mod processed;
+mod prune;
 mod replay;
 mod retry;
+mod session;
 mod store;
 mod table;
 mod transact;
@@ -113,6 +118,8 @@ pub use handlers::handlers;
 pub use idempotent_macros::{KeyPart, idempotent};
 pub use key::{KeyPart, KeyText, KeyWriter};
 pub use outcome::{Batch, Outcome, Replay, Verdict};
+pub use processed::{Processed, forget, lookup};
+pub use prune::{Pruned, Pruner, PrunerTask, pruner};
 pub use sqlx;
 pub use store::{ManyWriters, Store};
 pub use table::{Table, migrate, schema_sql, verify_schema};

@@ -57,6 +57,12 @@ impl Table {
     /// of times, from many processes at once. On Postgres a missing schema is
     /// made too.
     ///
+    /// A table without an index on `expires_at` gets one, for the sake of
+    /// [pruning](Self::pruner). On Postgres claims wait while it is built (one
+    /// second for a few million rows: to avoid that, make it yourself with `CREATE
+    /// INDEX CONCURRENTLY`). Where the role may not make it, or a transaction
+    /// holds the table for seconds, the table stays as it is.
+    ///
     /// # Errors
     ///
     /// As [`verify_schema`](Self::verify_schema), and whatever the database
@@ -64,18 +70,23 @@ impl Table {
     ///
     /// # Cancel safety
     ///
-    /// Dropped before the end, it leaves the whole table or none.
+    /// Dropped before the end, it leaves the whole table or none. The index may be
+    /// missing; it comes with the next call.
     pub async fn migrate<DB: Store>(&self, pool: &Pool<DB>) -> Result<(), Error> {
         let mut conn = pool.acquire().await?;
         if DB::inspect(&mut conn, self).await?.is_none() {
             DB::create(&mut conn, self).await?;
         }
-        self.check::<DB>(&mut conn).await
+        self.check::<DB>(&mut conn).await?;
+        Ok(DB::add_index(&mut conn, self).await?)
     }
 
     /// Verifies that the table can do its work: the columns and their types,
     /// the unique key on `(scope, key)`, and that a claim can leave every other
     /// column to its default. For services that run their own migrations.
+    ///
+    /// An index on `expires_at` is not required: without it
+    /// [pruning](Self::pruner) works too, but reads the whole table for each batch.
     ///
     /// # Errors
     ///
@@ -125,7 +136,6 @@ impl Table {
         self.qualified.split_once('.').map(|(schema, _)| schema)
     }
 
-    #[cfg(any(feature = "mysql", feature = "sqlite"))]
     pub(crate) fn name(&self) -> &str {
         self.qualified
             .split_once('.')

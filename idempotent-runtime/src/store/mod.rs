@@ -54,6 +54,9 @@ mod postgres;
 mod savepoint;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod upkeep;
+
+pub(crate) use upkeep::{Due, Found, Upkeep};
 
 /// A database that holds the keys: `Postgres`, `MySql` (for MariaDB and MySQL)
 /// and `Sqlite`, each behind the feature of its name.
@@ -79,10 +82,10 @@ mod sqlite;
     label = "no store for `{Self}`",
     note = "enable the feature `postgres`, `mysql` or `sqlite` of `idempotent-runtime`, and name that database"
 )]
-pub trait Store: Backend {}
+pub trait Store: Backend + Upkeep {}
 
 #[diagnostic::do_not_recommend]
-impl<DB: Backend> Store for DB {}
+impl<DB: Backend + Upkeep> Store for DB {}
 
 /// The seam between the handler's frame and one database.
 pub trait Backend: Database {

@@ -61,7 +61,8 @@ const CREATE: &str = "CREATE TABLE IF NOT EXISTS {table} (
     expires_at datetime(6),
     fingerprint varbinary(40),
     result longblob,
-    PRIMARY KEY (scope, `key`)
+    PRIMARY KEY (scope, `key`),
+    KEY expires_at (expires_at)
 ) ENGINE = InnoDB";
 const COLUMNS: &str = "SELECT column_name, column_type, CASE \
      WHEN column_name IN ('scope', 'key') THEN data_type IN ('char', 'varchar', 'varbinary') \

@@ -10,7 +10,9 @@ use sqlx_core::transaction::TransactionManager;
 
 use super::forget::forget_if_dropped;
 use super::nested::{self, Depth};
-use super::{Backend, Earlier, ManyWriters, Name, New, Row, Unproven, column, hex, sql, unproven};
+use super::{
+    Backend, Earlier, ManyWriters, Name, New, Row, Unproven, column, hex, sql, unproven, upkeep,
+};
 use crate::attempts::{Begin, Isolation, Options};
 use crate::error::Lost;
 use crate::handler::Busy;
@@ -304,7 +306,10 @@ impl Backend for Postgres {
             .schema()
             .map(|schema| format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\""));
         let create = CREATE.replace("{table}", &table.quoted('"'));
-        schema.into_iter().chain([create]).collect()
+        schema
+            .into_iter()
+            .chain([create, upkeep::postgres_index(table)])
+            .collect()
     }
 
     async fn create(conn: &mut PgConnection, table: &Table) -> Result<(), sqlx::Error> {

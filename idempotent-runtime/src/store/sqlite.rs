@@ -15,7 +15,7 @@ use sqlx::{
 use sqlx_core::transaction::TransactionManager;
 
 use super::savepoint::SavepointName;
-use super::{Backend, Earlier, Name, New, Row, Unproven, column, hex, json, sql, unproven};
+use super::{Backend, Earlier, Name, New, Row, Unproven, column, hex, json, sql, unproven, upkeep};
 use crate::attempts::{Begin, Options};
 use crate::error::Lost;
 use crate::table::{Table, faults};
@@ -214,7 +214,8 @@ impl Backend for Sqlite {
     }
 
     fn schema(table: &Table) -> Vec<String> {
-        vec![CREATE.replace("{table}", &table.quoted('"'))]
+        let create = CREATE.replace("{table}", &table.quoted('"'));
+        vec![create, upkeep::sqlite_index(table)]
     }
 
     async fn create(conn: &mut SqliteConnection, table: &Table) -> Result<(), sqlx::Error> {

@@ -27,6 +27,7 @@ mod misdeeds;
 mod observability;
 mod one_transaction;
 mod privileges;
+mod pruning;
 mod renames;
 mod replay;
 mod restarts;

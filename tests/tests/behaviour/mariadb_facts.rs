@@ -18,6 +18,9 @@ on_mariadb!(
     ddl_commits,
     statements_sent_together_stop_at_the_first_error,
     a_deadlock_that_the_handler_returns_is_its_own_error_though_another_consumer_was_faster,
+    skip_locked_in_a_derived_table_holds_for_the_delete,
+    at_read_committed_a_pruner_locks_no_gaps,
+    a_word_for_newer_servers_is_a_comment_to_older_ones,
 );
 
 const CLAIM: &str = "INSERT INTO processed_messages (scope, `key`) VALUES ('facts', '1')";
@@ -295,4 +298,63 @@ async fn statements_sent_together_stop_at_the_first_error(db: &Fresh<MySql>) {
     assert_eq!(number(&error), 1305);
     tx.commit().await.unwrap();
     assert_eq!(db.rows("processed_messages").await, 1);
+}
+
+/// The batch of a pruner, as far as the facts go.
+const PRUNE: &str = "DELETE t FROM (SELECT scope, `key` FROM processed_messages \
+     WHERE expires_at <= utc_timestamp(6) ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED) AS due \
+     STRAIGHT_JOIN processed_messages AS t USING (scope, `key`)";
+
+/// Five rows that have expired, and one that has not.
+async fn expiring(db: &Fresh<MySql>) {
+    db.prepare().await;
+    db.run(
+        "INSERT INTO processed_messages (scope, `key`, expires_at) \
+         SELECT 'facts', seq, utc_timestamp(6) + INTERVAL IF(seq = 6, 1000, CAST(seq AS signed) - 6) SECOND FROM seq_1_to_6",
+    )
+    .await;
+}
+
+async fn skip_locked_in_a_derived_table_holds_for_the_delete(db: &Fresh<MySql>) {
+    expiring(db).await;
+    let (mut one, mut other) = (conn(db).await, conn(db).await);
+    let mut holder = one.begin().await.unwrap();
+    // A duplicate locks the row that it meets.
+    let error = MySql::run(&mut holder, CLAIM).await.unwrap_err();
+    assert_eq!(number(&error), 1062);
+    MySql::run(&mut other, "SET innodb_lock_wait_timeout = 1")
+        .await
+        .unwrap();
+    assert_eq!(MySql::run(&mut other, PRUNE).await.unwrap(), 4);
+    let waiting = "DELETE FROM processed_messages WHERE expires_at <= utc_timestamp(6)";
+    let error = MySql::run(&mut other, waiting).await.unwrap_err();
+    assert_eq!(number(&error), 1205);
+    holder.rollback().await.unwrap();
+    assert_eq!(MySql::run(&mut other, PRUNE).await.unwrap(), 1);
+}
+
+async fn at_read_committed_a_pruner_locks_no_gaps(db: &Fresh<MySql>) {
+    for (isolation, blocked) in [("REPEATABLE READ", true), ("READ COMMITTED", false)] {
+        db.run("DROP TABLE IF EXISTS processed_messages, effects, letters, accounts")
+            .await;
+        expiring(db).await;
+        let (mut one, mut other) = (conn(db).await, conn(db).await);
+        let begin = format!("SET TRANSACTION ISOLATION LEVEL {isolation}; START TRANSACTION");
+        MySql::run(&mut one, &begin).await.unwrap();
+        assert_eq!(MySql::run(&mut one, PRUNE).await.unwrap(), 5);
+        // Of another key, which expires before the last row.
+        let claim = "SET innodb_lock_wait_timeout = 1; INSERT INTO processed_messages (scope, `key`, expires_at) \
+             VALUES ('facts', 'new', utc_timestamp(6) + INTERVAL 500 SECOND)";
+        let claimed = MySql::run(&mut other, claim).await;
+        let error = claimed.as_ref().err().map(number);
+        assert_eq!(error, blocked.then_some(1205), "{isolation}: {claimed:?}");
+        MySql::run(&mut one, "ROLLBACK").await.unwrap();
+    }
+}
+
+async fn a_word_for_newer_servers_is_a_comment_to_older_ones(db: &Fresh<MySql>) {
+    for newer in ["/*M!990000 no such words */", "/*!80001 no such words */"] {
+        assert_eq!(db.number(&format!("SELECT 1 {newer}")).await, 1);
+    }
+    assert_eq!(db.number("SELECT 1 /*M!100300 + 1 */").await, 2);
 }

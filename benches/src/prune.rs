@@ -1,0 +1,297 @@
+//! What the index costs a claim, and what it gives a pruner: by kind of index, on a
+//! table of which half has expired.
+//!
+//! Claims are written in transactions of 1 000; log bytes and times are medians over
+//! transactions, so that what others write to the same server does not count. The
+//! first transactions after the checkpoint, which write whole pages, are left out.
+//!
+//! ```text
+//! cargo run --release -p idempotent-benches --bin prune -- <postgres or mysql URL> [rows] [seconds of pruning] [index]
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use idempotent_runtime::{Outcome, Store, idempotent, migrate, pruner};
+use sqlx::pool::PoolOptions;
+use sqlx::{AssertSqlSafe, Executor, MySql, Pool, Postgres, Row, Transaction, raw_sql};
+
+const USAGE: &str = "usage: prune <postgres or mysql URL> [rows] [seconds of pruning] [index]";
+const CLAIMS: i64 = 1_000;
+const ROUNDS: i64 = 20;
+const WARM_UP: i64 = 5;
+
+type Failed = Box<dyn std::error::Error>;
+
+#[idempotent(key = "id", scope = "bench.week", retain = "7 days")]
+async fn week<DB: Store>(tx: &mut Transaction<'_, DB>, id: i64) -> sqlx::Result<()> {
+    let _ = tx;
+    Ok(())
+}
+
+#[idempotent(key = "id", scope = "bench.ever")]
+async fn ever<DB: Store>(tx: &mut Transaction<'_, DB>, id: i64) -> sqlx::Result<()> {
+    let _ = tx;
+    Ok(())
+}
+
+/// A kind of index, and the statement that makes it.
+type Index = (&'static str, &'static str);
+
+trait Server: Store {
+    const INDEXES: &'static [Index];
+    const DROP: &'static str;
+    /// Half of `{rows}` has expired, in the order of the keys.
+    const FILL: &'static [&'static str];
+    const SETTLE: &'static [&'static str];
+    /// Bytes of the log that were written.
+    const LOG: &'static str;
+    const TABLE_BYTES: &'static str;
+    /// Of the index for pruning.
+    const INDEX_BYTES: &'static str;
+
+    async fn run(pool: &Pool<Self>, sql: &str) -> sqlx::Result<()>;
+    async fn number(pool: &Pool<Self>, sql: &str) -> sqlx::Result<i64>;
+}
+
+macro_rules! statements {
+    () => {
+        async fn run(pool: &Pool<Self>, sql: &str) -> sqlx::Result<()> {
+            let sql = raw_sql(AssertSqlSafe(sql.to_owned()));
+            pool.execute(sql).await.map(drop)
+        }
+
+        async fn number(pool: &Pool<Self>, sql: &str) -> sqlx::Result<i64> {
+            let sql = raw_sql(AssertSqlSafe(sql.to_owned()));
+            pool.fetch_one(sql).await?.try_get(0)
+        }
+    };
+}
+
+impl Server for Postgres {
+    const INDEXES: &'static [Index] = &[
+        ("none", "SELECT 1"),
+        (
+            "btree",
+            "CREATE INDEX expiry ON processed_messages (expires_at)",
+        ),
+        (
+            "partial btree",
+            "CREATE INDEX expiry ON processed_messages (expires_at) WHERE expires_at IS NOT NULL",
+        ),
+        (
+            "BRIN",
+            "CREATE INDEX expiry ON processed_messages USING brin (expires_at)",
+        ),
+    ];
+    const DROP: &'static str = "DROP INDEX processed_messages_expires_at";
+    const FILL: &'static [&'static str] = &[
+        "INSERT INTO processed_messages (scope, key, processed_at, expires_at) \
+         SELECT 'bench.week', lpad(n::text, 20, '0'), now() - interval '30 days' + n * interval '1 ms', \
+         now() - interval '1 day' + (n - {rows} / 2) * interval '1 ms' \
+         + CASE WHEN n > {rows} / 2 THEN interval '2 days' ELSE interval '0' END FROM generate_series(1, {rows}) AS n",
+    ];
+    const SETTLE: &'static [&'static str] = &["VACUUM ANALYZE processed_messages", "CHECKPOINT"];
+    const LOG: &'static str = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint";
+    const TABLE_BYTES: &'static str = "SELECT pg_relation_size('processed_messages')";
+    const INDEX_BYTES: &'static str = "SELECT coalesce(pg_relation_size(to_regclass('expiry')), 0)";
+
+    statements!();
+}
+
+impl Server for MySql {
+    const INDEXES: &'static [Index] = &[
+        ("none", "SELECT 1"),
+        (
+            "btree",
+            "CREATE INDEX expiry ON processed_messages (expires_at)",
+        ),
+    ];
+    const DROP: &'static str = "DROP INDEX expires_at ON processed_messages";
+    const FILL: &'static [&'static str] = &[
+        "INSERT INTO processed_messages (scope, `key`, processed_at, expires_at) \
+         SELECT 'bench.week', lpad(seq, 20, '0'), utc_timestamp(6) - INTERVAL 30 DAY + INTERVAL seq * 1000 MICROSECOND, \
+         utc_timestamp(6) - INTERVAL 1 DAY + INTERVAL (CAST(seq AS SIGNED) - {rows} DIV 2) * 1000 MICROSECOND \
+         + INTERVAL IF(seq > {rows} DIV 2, 2, 0) DAY FROM seq_1_to_{rows}",
+    ];
+    const SETTLE: &'static [&'static str] = &["ANALYZE TABLE processed_messages"];
+    const LOG: &'static str = "SELECT CAST(variable_value AS SIGNED) FROM information_schema.global_status \
+         WHERE variable_name = 'INNODB_LSN_CURRENT'";
+    const TABLE_BYTES: &'static str = "SELECT CAST(data_length AS SIGNED) FROM information_schema.tables \
+         WHERE table_schema = database() AND table_name = 'processed_messages'";
+    const INDEX_BYTES: &'static str = "SELECT CAST(index_length AS SIGNED) FROM information_schema.tables \
+         WHERE table_schema = database() AND table_name = 'processed_messages'";
+
+    statements!();
+}
+
+/// The median of a claim: bytes of the log, and microseconds.
+struct Claim(f64, f64);
+
+async fn claims<DB: Server>(pool: &Pool<DB>, retained: bool) -> Result<Claim, Failed> {
+    let (mut bytes, mut times) = (Vec::new(), Vec::new());
+    for round in 0..WARM_UP + ROUNDS {
+        let (before, start) = (DB::number(pool, DB::LOG).await?, Instant::now());
+        let mut tx = pool.begin().await?;
+        for id in 0..CLAIMS {
+            let id = 1_000_000_000_000 + round * CLAIMS + id;
+            let outcome: Outcome<()> = if retained {
+                week(&mut tx, id).await?
+            } else {
+                ever(&mut tx, id).await?
+            };
+            assert!(!outcome.is_duplicate());
+        }
+        tx.commit().await?;
+        let time = start.elapsed().as_secs_f64() * 1e6;
+        if round >= WARM_UP {
+            let written = DB::number(pool, DB::LOG).await? - before;
+            bytes.push(per(written, CLAIMS));
+            times.push(time / per(CLAIMS, 1));
+        }
+    }
+    Ok(Claim(median(bytes), median(times)))
+}
+
+/// Milliseconds of a run with nothing to do.
+async fn look<DB: Server>(pool: &Pool<DB>) -> Result<f64, Failed> {
+    let mut times = Vec::new();
+    for _ in 0..11 {
+        let start = Instant::now();
+        let pruned = pruner(pool).run().await?;
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+        assert_eq!(pruned.rows, 0);
+    }
+    Ok(median(times))
+}
+
+/// Rows per second, and how many there were, within the time.
+async fn prune<DB: Server>(pool: &Pool<DB>, limit: Duration) -> Result<(f64, u64), Failed> {
+    let rows = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&rows);
+    let start = Instant::now();
+    let pruning = pruner(pool)
+        .pause(Duration::ZERO)
+        .on_progress(move |pruned| counted.store(pruned.rows, Ordering::Relaxed))
+        .run();
+    if let Ok(pruned) = tokio::time::timeout(limit, pruning).await {
+        pruned?;
+    }
+    let rows = rows.load(Ordering::Relaxed);
+    let count = f64::from(u32::try_from(rows)?);
+    Ok((count / start.elapsed().as_secs_f64(), rows))
+}
+
+async fn measure<DB: Server>(
+    pool: &Pool<DB>,
+    (name, create): Index,
+    rows: i64,
+    limit: Duration,
+) -> Result<(), Failed> {
+    DB::run(pool, "DROP TABLE IF EXISTS processed_messages").await?;
+    migrate(pool).await?;
+    DB::run(pool, DB::DROP).await?;
+    DB::run(pool, create).await?;
+    for fill in DB::FILL {
+        DB::run(pool, &fill.replace("{rows}", &rows.to_string())).await?;
+    }
+    for settle in DB::SETTLE {
+        DB::run(pool, settle).await?;
+    }
+    let table = per(DB::number(pool, DB::TABLE_BYTES).await?, rows);
+    let index = per(DB::number(pool, DB::INDEX_BYTES).await?, rows);
+    let retained = claims(pool, true).await?;
+    let kept = claims(pool, false).await?;
+    let (rate, pruned) = prune(pool, limit).await?;
+    // What the limit cut off would be due at each look.
+    DB::run(
+        pool,
+        "DELETE FROM processed_messages WHERE expires_at < processed_at + INTERVAL '29' DAY",
+    )
+    .await?;
+    let dead = look(pool).await?;
+    for settle in DB::SETTLE {
+        DB::run(pool, settle).await?;
+    }
+    let settled = look(pool).await?;
+    println!(
+        "| {name} | {:.0} / {:.0} | {:.0} / {:.0} | {rate:.0} ({pruned}) | {dead:.2} | {settled:.2} | {table:.0} + {index:.1} |",
+        retained.0, kept.0, retained.1, kept.1
+    );
+    Ok(())
+}
+
+fn per(sum: i64, count: i64) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "figures for people")]
+    let (sum, count) = (sum as f64, count as f64);
+    sum / count
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+async fn compare<DB: Server>(
+    admin: &str,
+    options: impl FnOnce(&str) -> Result<<DB::Connection as sqlx::Connection>::Options, sqlx::Error>,
+    rows: i64,
+    limit: Duration,
+    only: Option<&str>,
+) -> Result<(), Failed> {
+    let name = format!("prune_{}", std::process::id());
+    let server = PoolOptions::<DB>::new().connect(admin).await?;
+    DB::run(&server, &format!("CREATE SCHEMA {name}")).await?;
+    let options = options(&name)?;
+    let pool = PoolOptions::<DB>::new()
+        .max_connections(2)
+        .connect_with(options)
+        .await?;
+    println!("\n{rows} rows, half of them expired; of claims: with `retain` / without\n");
+    println!(
+        "| index | log bytes per claim | µs per claim | pruned rows/s (rows) | look, after pruning, ms | look, later, ms | table + index, bytes per row |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    let mut result = Ok(());
+    let wanted = |index: &&Index| only.is_none_or(|only| only == index.0);
+    for index in DB::INDEXES.iter().filter(wanted) {
+        result = measure(&pool, *index, rows, limit).await;
+        if result.is_err() {
+            break;
+        }
+    }
+    pool.close().await;
+    let cascade = if admin.starts_with("mysql") {
+        ""
+    } else {
+        " CASCADE"
+    };
+    DB::run(&server, &format!("DROP SCHEMA {name}{cascade}")).await?;
+    result
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failed> {
+    let mut args = std::env::args().skip(1);
+    let url = args.next().ok_or(USAGE)?;
+    let rows = args
+        .next()
+        .map_or(Ok(1_000_000), |rows| rows.parse())
+        .map_err(|_| USAGE)?;
+    let limit = args
+        .next()
+        .map_or(Ok(20), |limit| limit.parse())
+        .map_err(|_| USAGE)?;
+    let limit = Duration::from_secs(limit);
+    let only = args.next();
+    let only = only.as_deref();
+    if url.starts_with("mysql") {
+        let options: sqlx::mysql::MySqlConnectOptions = url.parse()?;
+        compare::<MySql>(&url, |name| Ok(options.database(name)), rows, limit, only).await
+    } else {
+        let options: sqlx::postgres::PgConnectOptions = url.parse()?;
+        let options = |name: &str| Ok(options.options([("search_path", name)]));
+        compare::<Postgres>(&url, options, rows, limit, only).await
+    }
+}
