@@ -58,9 +58,9 @@ impl Table {
     /// made too.
     ///
     /// A table without an index on `expires_at` gets one, for the sake of
-    /// [pruning](Self::pruner). On Postgres claims wait while it is built (one
-    /// second for a few million rows: to avoid that, make it yourself with `CREATE
-    /// INDEX CONCURRENTLY`). Where the role may not make it, or a transaction
+    /// [pruning](Self::pruner). On Postgres claims wait while it is built, about a
+    /// second for each million rows that expire: to avoid that, make it yourself
+    /// with `CREATE INDEX CONCURRENTLY`. Where the role may not make it, or a transaction
     /// holds the table for seconds, the table stays as it is.
     ///
     /// # Errors

@@ -9,9 +9,9 @@ use super::{Due, Found, Upkeep};
 use crate::table::Table;
 
 /// `now()`, not `clock_timestamp()`, which changes within a statement and so
-/// cannot bound an index scan.
+/// cannot bound an index scan; nor can an `OR` in a generic plan.
 const LOOK_EXPIRED: &str = "SELECT to_char(expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') \
-     FROM {table} WHERE expires_at <= now() AND ($1::timestamptz IS NULL OR expires_at >= $1::timestamptz) \
+     FROM {table} WHERE expires_at <= now() AND expires_at >= coalesce($1::timestamptz, '-infinity') \
      ORDER BY expires_at LIMIT 1";
 const LOOK_OLDER: &str = "SELECT key FROM {table} WHERE scope = $2 AND key >= coalesce($1, '') \
      AND expires_at IS NULL AND processed_at <= now() - $3 * interval '1 microsecond' ORDER BY key LIMIT 1";
