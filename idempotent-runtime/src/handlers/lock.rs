@@ -19,7 +19,7 @@ const HEADER: &str = "\
 
 /// Checks that no two handlers share a scope, and that the handlers are those of a committed file:
 /// one that is renamed or gone, has another key or another table, or is new, is an error that says
-/// what to write. For use in a test; see the [module](self).
+/// what to write. For use in a test; see the [module](mod@crate::handlers).
 ///
 /// The path is seen from the working directory, which `cargo test` makes that of the package.
 ///
@@ -413,7 +413,7 @@ mod tests {
     fn an_empty_list_is_never_right() {
         for mode in [Mode::Compare, Mode::Write] {
             let error = check(Path::new("absent.lock"), &[], mode).unwrap_err();
-            assert!(error.to_string().contains("as `use my_service as _;`"));
+            assert!(format!("{error}").contains("as `use my_service as _;`"));
         }
         assert!(!Path::new("absent.lock").exists());
     }

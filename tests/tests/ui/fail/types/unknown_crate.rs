@@ -8,3 +8,5 @@ async fn handle(tx: &mut Transaction<'_, Sqlite>, id: i64) -> sqlx::Result<()> {
 }
 
 fn main() {}
+
+// Once without the feature `handlers`: rustc looks for macros by itself, and the entry in the list is one.
