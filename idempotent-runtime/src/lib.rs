@@ -76,6 +76,7 @@
 //! | --- | --- |
 //! | `postgres`, `mysql` (also for MariaDB), `sqlite` | the store of that database |
 //! | `replay` | `replay`: results stored as JSON |
+//! | `metrics` | counters and a histogram of decisions, through the facade of that name |
 //! | `handlers` | the list of all handlers, and a test of their scopes and keys |
 //! | `chrono`, `rust_decimal`, `time`, `ulid` | key parts of that crate's types |
 //!

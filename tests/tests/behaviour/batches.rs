@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use idempotent_runtime::{Attempts, Batch, Outcome, Verdict, idempotent, transact};
-use idempotent_tests::{AppError, CutAt, Engine, Fresh, Kind, Moment};
+use idempotent_tests::{AppError, CutAt, Engine, Fresh, Moment};
 use sqlx::{Pool, Transaction};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
@@ -83,7 +83,11 @@ async fn under_savepoint<DB: Engine>(
 ) -> Result<usize, AppError> {
     runs.fetch_add(1, Ordering::SeqCst);
     msgs.reverse();
-    write(tx, &msgs).await
+    // Polls that are pending however fast the server answers.
+    tokio::task::yield_now().await;
+    let written = write(tx, &msgs).await;
+    tokio::task::yield_now().await;
+    written
 }
 
 /// In the scope of `verified`, for one message.
@@ -313,8 +317,7 @@ async fn a_batch_that_is_cut_off_leaves_nothing<DB: Engine>(db: &Fresh<DB>) {
             db.run("DELETE FROM effects").await;
             cuts += 1;
         }
-        // SQLite's worker may have answered before it is asked again.
-        assert!(cuts > 0 || DB::KIND == Kind::Sqlite, "{cuts}");
+        assert!(cuts > 1, "{cuts}");
         db.run("DELETE FROM processed_messages").await;
         db.run("DELETE FROM effects").await;
     }
