@@ -182,9 +182,6 @@ fn former(args: &Args, handler: &Handler, errors: &mut Errors) -> Vec<Former> {
     let mut former = Vec::new();
     for was in &args.was {
         let name = was.key_name.unwrap_or(was.name);
-        if args.busy == Busy::Fail {
-            errors.push(diagnostics::was_and_busy(was.name));
-        }
         if was.scope.is_none() && args.scope.is_none() && args.is_read("scope") {
             errors.push(diagnostics::was_without_scope(was.name));
         }

@@ -135,8 +135,9 @@ pub async fn claim<'a, 'c, R, T, E, O, DB: Store>(
     handler: &'static Handler,
     key: Key,
 ) -> Result<Claimed<'a, 'c, DB>, O> {
+    let is_age_told = observe::AGES && handler.retain.is_some();
     let recall = match (&key.fingerprint(), frame.codec) {
-        (None, None) => Recall::Nothing,
+        (None, None) if !is_age_told => Recall::Nothing,
         _ => Recall::Earlier,
     };
     let (key, earlier) = match try_claim(tx, handler, key, recall).await {
@@ -375,10 +376,17 @@ async fn claim_or_recall<DB: Store>(
         let Recall::Earlier = recall else {
             return Ok(Row::Old(None));
         };
+        let mut in_flight = false;
         for name in row.names() {
-            if let Some(earlier) = DB::recall(tx, row.of(name)).await? {
-                return Ok(Row::Old(Some(earlier)));
+            match DB::recall(tx, row.of(name)).await {
+                Ok(Some(earlier)) => return Ok(Row::Old(Some(earlier))),
+                Ok(None) => {}
+                Err(Unproven::InFlight) => in_flight = true,
+                Err(unproven) => return Err(unproven),
             }
+        }
+        if in_flight {
+            return Err(Unproven::InFlight);
         }
         // Pruned in between: now it is a new message.
     }

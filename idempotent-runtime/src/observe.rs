@@ -5,6 +5,10 @@
 
 use crate::error::{Cause, Error};
 
+/// Whether the duplicates of a handler with `retain` are read, for their age: it
+/// tells whether keys are kept long enough.
+pub(crate) const AGES: bool = cfg!(feature = "metrics");
+
 /// What became of a delivery, where the handler itself did not fail.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Decision {

@@ -122,14 +122,6 @@ pub(crate) fn was_without_scope(span: Span) -> Error {
     )
 }
 
-pub(crate) fn was_and_busy(span: Span) -> Error {
-    message(
-        span,
-        "`was` claims several names, and `busy = \"fail\"` tells of one",
-        "leave `busy` out until the earlier name has gone",
-    )
-}
-
 pub(crate) fn unread_period(period: &LitStr) -> Error {
     message(
         period.span(),

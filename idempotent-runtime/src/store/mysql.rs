@@ -33,6 +33,7 @@ const WRITTEN: &str =
 /// committed after the transaction's snapshot.
 const FIND: &str =
     "SELECT 1 FROM {table} WHERE scope = '{scope}' AND `key` = '{key}' LOCK IN SHARE MODE";
+const SEEN: &str = "SELECT 1 FROM {table} WHERE (scope, `key`) IN ({names}) LIMIT 1";
 /// A locking read, for the same reason.
 const RECALL: &str = "SELECT date_format(processed_at, '%Y-%m-%dT%H:%i:%s.%fZ'), \
      CAST(timestampdiff(MICROSECOND, processed_at, utc_timestamp(6)) AS double) / 1e6, fingerprint, result \
@@ -101,10 +102,7 @@ impl Backend for MySql {
         // is none, and the roll-back to it fails before the insert can commit itself.
         let fingerprint = format!("X'{}'", hex(row.fingerprint.unwrap_or_default()));
         let insert = row.insert(INSERT, EXPIRY, &fingerprint);
-        let at_once = match row.busy {
-            Busy::Wait => "",
-            Busy::Fail => AT_ONCE,
-        };
+        let at_once = at_once(row);
         let claim = format!(
             "SAVEPOINT {savepoint}; ROLLBACK TO SAVEPOINT {savepoint}; {at_once}{insert}; {WRITTEN}"
         );
@@ -138,13 +136,25 @@ impl Backend for MySql {
         let fingerprint = format!("X'{}'", hex(row.fingerprint.unwrap_or_default()));
         let insert = row.insert(CLAIM_ALL, EXPIRY, &fingerprint);
         let insert = insert.replace("{names}", &json(names));
-        let claim = format!("SAVEPOINT {savepoint}; ROLLBACK TO SAVEPOINT {savepoint}; {insert}");
+        let at_once = at_once(row);
+        let claim =
+            format!("SAVEPOINT {savepoint}; ROLLBACK TO SAVEPOINT {savepoint}; {at_once}{insert}");
         let claimed = match fetch_all(tx, &claim, row).await {
             Ok(claimed) => claimed,
-            Err(error) if number(&error) == Some(PARSE_ERROR) => {
-                return Err(Unproven::Unsupported("batches need MariaDB 10.6 or later"));
-            }
-            Err(error) => return Err(unproven(error, |error| lost(error).map(|_| Lost::NotOpen))),
+            Err(error) => match (row.busy, number(&error)) {
+                // Another copy may be a duplicate that has not ended yet.
+                (Busy::Fail, Some(LOCK_WAIT_TIMEOUT)) => {
+                    let look = format!("RELEASE SAVEPOINT {savepoint}; {}", seen(names));
+                    let seen = fetch(tx, &look, row).await?;
+                    return seen.map_or(Err(Unproven::InFlight), |_| Ok(None));
+                }
+                (_, Some(PARSE_ERROR)) => {
+                    return Err(Unproven::Unsupported(
+                        "`each` and `was` need MariaDB 10.6 or later",
+                    ));
+                }
+                _ => return Err(unproven(error, |error| lost(error).map(|_| Lost::NotOpen))),
+            },
         };
         let mut fresh = Vec::with_capacity(claimed.len());
         let mut written = None;
@@ -174,8 +184,14 @@ impl Backend for MySql {
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
     ) -> Result<Option<Earlier>, Unproven> {
-        let found = fetch(tx, RECALL, row).await?;
-        Ok(found.as_ref().map(earlier).transpose()?)
+        let recall = format!("{}{RECALL}", at_once(row));
+        match fetch(tx, &recall, row).await {
+            Ok(found) => Ok(found.as_ref().map(earlier).transpose()?),
+            Err(error) if row.busy == Busy::Fail && number(&error) == Some(LOCK_WAIT_TIMEOUT) => {
+                Err(Unproven::InFlight)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn prove(
@@ -346,6 +362,20 @@ fn earlier(row: &MySqlRow) -> Result<Earlier, sqlx::Error> {
         fingerprint: row.try_get(2)?,
         result: row.try_get(3)?,
     })
+}
+
+const fn at_once(row: Row<'_>) -> &'static str {
+    match row.busy {
+        Busy::Wait => "",
+        Busy::Fail => AT_ONCE,
+    }
+}
+
+/// Looks, without a lock, whether one of the names is committed.
+fn seen(names: &[Name<'_>]) -> String {
+    let name = |(scope, key): &Name<'_>| format!("('{scope}', '{key}')");
+    let names: Vec<_> = names.iter().map(name).collect();
+    SEEN.replace("{names}", &names.join(", "))
 }
 
 fn for_each(row: Row<'_>, statement: &str) -> String {

@@ -26,14 +26,18 @@ const CLAIM: &str = "INSERT INTO {table} (scope, key{columns}) VALUES ($1, $2{va
 const CLAIM_ALL: &str = "INSERT INTO {table} (scope, key{columns}) SELECT s, k{values} \
      FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS u (s, k, n) ORDER BY n \
      ON CONFLICT (scope, key) DO NOTHING RETURNING scope, key, pg_current_xact_id()::text || '/' || xmin::text";
-/// Without waiting: who claims a key first holds a lock of its name until the
-/// transaction ends. The lock is taken once, before the row is; where it is
-/// refused, the key may be committed all the same, and another copy be open.
-const CLAIM_OR_FAIL: &str = "WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact_lock( \
-     hashtextextended($1 || E'\\n' || $2, 0)) AS ok), i AS (INSERT INTO {table} (scope, key{columns}) \
-     SELECT $1, $2{values} FROM l WHERE ok ON CONFLICT (scope, key) DO NOTHING \
-     RETURNING pg_current_xact_id()::text || '/' || xmin::text AS mark) \
-     SELECT (SELECT mark FROM i), l.ok OR EXISTS (SELECT FROM {table} WHERE scope = $1 AND key = $2) FROM l";
+/// Without waiting: who claims names first holds locks of them until the
+/// transaction ends. They are tried in order, up to the first that is refused:
+/// then a name may be committed all the same, and another copy be open.
+const CLAIM_OR_FAIL: &str = "WITH RECURSIVE u AS (SELECT s, k, n FROM unnest($1::text[], $2::text[]) \
+     WITH ORDINALITY AS u (s, k, n)), l (n, ok) AS (SELECT 0::bigint, true UNION ALL \
+     SELECT u.n, pg_try_advisory_xact_lock(hashtextextended(s || E'\\n' || k, 0)) \
+     FROM l JOIN u ON u.n = l.n + 1 WHERE l.ok), \
+     i AS (INSERT INTO {table} (scope, key{columns}) SELECT s, k{values} FROM u \
+     WHERE (SELECT bool_and(ok) FROM l) ORDER BY n ON CONFLICT (scope, key) DO NOTHING \
+     RETURNING scope, key, pg_current_xact_id()::text || '/' || xmin::text) \
+     SELECT * FROM i UNION ALL SELECT NULL, NULL, NULL WHERE NOT (SELECT bool_and(ok) FROM l) \
+     AND NOT EXISTS (SELECT FROM {table} WHERE (scope, key) IN (SELECT s, k FROM u))";
 const EXPIRY: &str = "clock_timestamp() + interval '{retain} seconds'";
 const RECALL: &str = "SELECT to_char(processed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"'), \
      extract(epoch FROM clock_timestamp() - processed_at)::float8, fingerprint, result \
@@ -96,24 +100,18 @@ impl Backend for Postgres {
         tx: &mut Transaction<'_, Self>,
         row: Row<'_>,
     ) -> Result<Option<String>, Unproven> {
-        let claim = match row.busy {
-            Busy::Wait => CLAIM,
-            Busy::Fail => CLAIM_OR_FAIL,
-        };
-        let claim = row.insert(claim, EXPIRY, "$3");
-        let mut claim = query(sql(&claim, row.table, '"'))
+        if row.busy == Busy::Fail {
+            let claimed = Self::claim_all(tx, row, &[(row.scope, row.key)]).await?;
+            return Ok(claimed.map(|new| new.mark));
+        }
+        let claim = row.insert(CLAIM, EXPIRY, "$3");
+        let mut claim = query_scalar(sql(&claim, row.table, '"'))
             .bind(row.scope)
             .bind(row.key);
         if let Some(fingerprint) = row.fingerprint {
             claim = claim.bind(fingerprint);
         }
-        let Some(claimed) = claim.fetch_optional(&mut **tx).await? else {
-            return Ok(None);
-        };
-        match (claimed.try_get(0)?, row.busy) {
-            (None, Busy::Fail) if !claimed.try_get(1)? => Err(Unproven::InFlight),
-            (mark, _) => Ok(mark),
-        }
+        Ok(claim.fetch_optional(&mut **tx).await?)
     }
 
     async fn claim_all(
@@ -122,20 +120,24 @@ impl Backend for Postgres {
         names: &[Name<'_>],
     ) -> Result<Option<New<String>>, Unproven> {
         let (scopes, keys): (Vec<&str>, Vec<&str>) = names.iter().copied().unzip();
-        let claim = row.insert(CLAIM_ALL, EXPIRY, "$3");
-        let mut claim = query_as(sql(&claim, row.table, '"'))
-            .bind(scopes)
-            .bind(keys);
+        let claim = match row.busy {
+            Busy::Wait => CLAIM_ALL,
+            Busy::Fail => CLAIM_OR_FAIL,
+        };
+        let claim = row.insert(claim, EXPIRY, "$3");
+        let mut claim = query(sql(&claim, row.table, '"')).bind(scopes).bind(keys);
         if let Some(fingerprint) = row.fingerprint {
             claim = claim.bind(fingerprint);
         }
-        let claimed: Vec<(String, String, String)> = claim.fetch_all(&mut **tx).await?;
-        let mark = claimed.last().map(|(_, _, mark)| mark.clone());
-        let names = claimed.into_iter().map(|(scope, key, _)| (scope, key));
-        Ok(mark.map(|mark| New {
-            names: names.collect(),
-            mark,
-        }))
+        let (mut names, mut mark) = (Vec::new(), None);
+        for claimed in claim.fetch_all(&mut **tx).await? {
+            let Some(scope) = claimed.try_get(0)? else {
+                return Err(Unproven::InFlight);
+            };
+            names.push((scope, claimed.try_get(1)?));
+            mark = Some(claimed.try_get(2)?);
+        }
+        Ok(mark.map(|mark| New { names, mark }))
     }
 
     async fn recall(

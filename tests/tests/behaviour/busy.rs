@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use idempotent_runtime::{
-    Attempts, Disposition, ManyWriters, Outcome, disposition, idempotent, transact,
+    Attempts, Disposition, ManyWriters, Outcome, Replay, disposition, idempotent, transact,
 };
 use idempotent_tests::{Act, AppError, Double, Engine, Fresh};
 use sqlx::{Pool, Transaction};
@@ -18,6 +18,8 @@ on_servers!(
     nothing_leaks_into_the_pool,
     transact_tries_until_the_first_has_ended,
     of_many_copies_one_runs_and_none_waits,
+    a_delivery_under_an_earlier_name_is_in_flight,
+    a_committed_earlier_name_is_a_duplicate_while_another_copy_is_open,
 );
 
 #[idempotent(key(id), skip(double), scope = "verified", busy = "fail")]
@@ -44,7 +46,24 @@ async fn under_savepoint<DB: Engine + ManyWriters>(
     double.run(tx, id).await
 }
 
+#[idempotent(
+    key(id),
+    skip(double),
+    scope = "renamed",
+    was("verified"),
+    was("under_savepoint"),
+    busy = "fail"
+)]
+async fn renamed<DB: Engine + ManyWriters>(
+    tx: &mut Transaction<'_, DB>,
+    id: &str,
+    double: &Double,
+) -> Result<(), AppError> {
+    double.run(tx, id).await
+}
+
 const GUARDS: [&str; 2] = ["verified", "under_savepoint"];
+const HANDLERS: [&str; 3] = ["verified", "under_savepoint", "renamed"];
 
 /// In a transaction that stays open.
 async fn deliver<DB: Engine + ManyWriters>(
@@ -55,6 +74,7 @@ async fn deliver<DB: Engine + ManyWriters>(
 ) -> Result<Outcome<()>, AppError> {
     match guard {
         "verified" => verified(tx, id, double).await,
+        "renamed" => renamed(tx, id, double).await,
         _ => under_savepoint(tx, id, double).await,
     }
 }
@@ -80,7 +100,7 @@ impl Open {
         let (here, go) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
         let double = Double::planned([act(Arc::clone(&here), Arc::clone(&go))]);
         let pool = pool.clone();
-        let task = tokio::spawn(async move {
+        let mut task = tokio::spawn(async move {
             let mut tx = pool.begin().await.unwrap();
             let outcome = deliver(&mut tx, guard, id, &double).await;
             if outcome.is_ok() {
@@ -90,8 +110,10 @@ impl Open {
             }
             outcome
         });
-        here.notified().await;
-        Self { task, go }
+        tokio::select! {
+            () = here.notified() => Self { task, go },
+            said = &mut task => panic!("not run: {said:?}"),
+        }
     }
 
     async fn end(self) -> Result<Outcome<()>, AppError> {
@@ -127,7 +149,7 @@ async fn a_committed_key_is_a_duplicate_while_another_copy_is_open<DB: Engine + 
     db: &Fresh<DB>,
 ) {
     let pool = db.prepared(3).await;
-    for guard in GUARDS {
+    for guard in HANDLERS {
         let double = Double::new();
         let mut tx = pool.begin().await.unwrap();
         let _ = deliver(&mut tx, guard, guard, &double).await.unwrap();
@@ -146,9 +168,11 @@ async fn a_committed_key_is_a_duplicate_while_another_copy_is_open<DB: Engine + 
 
 async fn other_keys_are_not_in_flight<DB: Engine + ManyWriters>(db: &Fresh<DB>) {
     let pool = db.prepared(3).await;
-    for guard in GUARDS {
-        let first = Open::start(&pool, guard, "m", Act::Hold).await;
-        for id in ["l", "n", "m0", "a", "z"] {
+    for guard in HANDLERS {
+        let id = format!("{guard}-m").leak();
+        let first = Open::start(&pool, guard, id, Act::Hold).await;
+        for other in ["l", "n", "m0", "a", "z"] {
+            let id = &format!("{guard}-{other}");
             let double = Double::new();
             let mut tx = pool.begin().await.unwrap();
             let other = deliver(&mut tx, guard, id, &double).await.unwrap();
@@ -161,7 +185,7 @@ async fn other_keys_are_not_in_flight<DB: Engine + ManyWriters>(db: &Fresh<DB>) 
 
 async fn after_a_failure_of_the_first_a_second_runs<DB: Engine + ManyWriters>(db: &Fresh<DB>) {
     let pool = db.prepared(2).await;
-    for guard in GUARDS {
+    for guard in HANDLERS {
         let first = Open::start(&pool, guard, guard, Act::HoldAndRefuse).await;
         let double = Double::new();
         let mut tx = pool.begin().await.unwrap();
@@ -186,16 +210,17 @@ async fn nothing_leaks_into_the_pool<DB: Engine + ManyWriters>(db: &Fresh<DB>) {
     }
 
     let (pool, other) = (db.prepared(1).await, db.pool(2).await);
-    for guard in GUARDS {
+    for guard in HANDLERS {
         let double = Double::new();
         for id in ["1", "1", "2"] {
+            let id = format!("{guard}-{id}");
             let mut tx = pool.begin().await.unwrap();
-            let _ = deliver(&mut tx, guard, id, &double).await.unwrap();
+            let _ = deliver(&mut tx, guard, &id, &double).await.unwrap();
             tx.commit().await.unwrap();
         }
-        let open = Open::start(&other, guard, "3", Act::Hold).await;
+        let open = Open::start(&other, guard, guard, Act::Hold).await;
         let mut tx = pool.begin().await.unwrap();
-        let said = deliver(&mut tx, guard, "3", &double).await.unwrap_err();
+        let said = deliver(&mut tx, guard, guard, &double).await.unwrap_err();
         assert!(is_in_flight(&said), "{said}");
         tx.rollback().await.unwrap();
         open.end().await.unwrap().processed().unwrap();
@@ -249,4 +274,75 @@ async fn of_many_copies_one_runs_and_none_waits<DB: Engine + ManyWriters>(db: &F
         first.end().await.unwrap().processed().unwrap();
         assert_eq!(db.stored(guard).await, (1, 1));
     }
+}
+
+async fn a_delivery_under_an_earlier_name_is_in_flight<DB: Engine + ManyWriters>(db: &Fresh<DB>) {
+    let pool = db.prepared(3).await;
+    for (first, second) in [
+        ("verified", "renamed"),
+        ("renamed", "verified"),
+        ("under_savepoint", "renamed"),
+        ("renamed", "under_savepoint"),
+    ] {
+        let id = format!("{first}-{second}").leak();
+        let open = Open::start(&pool, first, id, Act::HoldAndRefuse).await;
+        let double = Double::new();
+        let mut tx = pool.begin().await.unwrap();
+        let said = deliver(&mut tx, second, id, &double).await.unwrap_err();
+        assert!(is_in_flight(&said), "{first}, {second}: {said}");
+        tx.rollback().await.unwrap();
+        assert!(matches!(open.end().await, Err(AppError::Refused)));
+
+        let open = Open::start(&pool, first, id, Act::Hold).await;
+        let mut tx = pool.begin().await.unwrap();
+        let said = deliver(&mut tx, second, id, &double).await.unwrap_err();
+        assert!(is_in_flight(&said), "{first}, {second}: {said}");
+        tx.rollback().await.unwrap();
+        assert_eq!(open.end().await.unwrap(), Outcome::Processed(()));
+
+        let mut tx = pool.begin().await.unwrap();
+        let second = deliver(&mut tx, second, id, &double).await.unwrap();
+        assert_eq!(second, Outcome::Duplicate);
+        tx.commit().await.unwrap();
+        assert_eq!(double.runs(), 0);
+    }
+}
+
+/// The copy that is open has met the earlier name, and takes its own back.
+async fn a_committed_earlier_name_is_a_duplicate_while_another_copy_is_open<
+    DB: Engine + ManyWriters,
+>(
+    db: &Fresh<DB>,
+) {
+    #[idempotent(key(id), scope = "paid", replay)]
+    async fn paid<DB: Engine>(tx: &mut Transaction<'_, DB>, id: u32) -> Result<u32, AppError> {
+        let _ = tx;
+        Ok(id * 10)
+    }
+
+    #[idempotent(key(id), scope = "now.paid", was("paid"), replay, busy = "fail")]
+    async fn now_paid<DB: Engine + ManyWriters>(
+        tx: &mut Transaction<'_, DB>,
+        id: u32,
+    ) -> Result<u32, AppError> {
+        let _ = tx;
+        Ok(id)
+    }
+
+    let pool = db.prepared(2).await;
+    let double = Double::new();
+    let mut tx = pool.begin().await.unwrap();
+    let _ = deliver(&mut tx, "verified", "1", &double).await.unwrap();
+    let _ = paid(&mut tx, 7).await.unwrap();
+    tx.commit().await.unwrap();
+
+    let mut open = pool.begin().await.unwrap();
+    let mut tx = pool.begin().await.unwrap();
+    for tx in [&mut open, &mut tx] {
+        let copy = deliver(tx, "renamed", "1", &double).await.unwrap();
+        assert_eq!(copy, Outcome::Duplicate);
+        assert_eq!(now_paid(tx, 7).await.unwrap(), Replay::Replayed(70));
+    }
+    open.commit().await.unwrap();
+    tx.commit().await.unwrap();
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::io;
 use std::sync::{Arc, Mutex};
 
-use idempotent_runtime::{Attempts, idempotent, transact};
+use idempotent_runtime::{Attempts, ManyWriters, idempotent, transact};
 use idempotent_tests::{Act, AppError, Double, Engine, Fresh};
 use metrics::{Counter, CounterFn, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata};
 use metrics::{Recorder, SharedString, Unit};
@@ -38,6 +39,30 @@ async fn pay<DB: Engine>(
     Ok(amount)
 }
 
+/// Its first run meets an error that may be retried.
+#[idempotent(key(id), skip(double), scope = "unlucky")]
+async fn unlucky<DB: Engine>(
+    tx: &mut Transaction<'_, DB>,
+    id: &str,
+    double: &Double,
+) -> Result<(), AppError> {
+    double.run(tx, id).await?;
+    if double.runs() == 1 {
+        let cut = io::Error::from(io::ErrorKind::ConnectionReset);
+        return Err(sqlx::Error::Io(cut).into());
+    }
+    Ok(())
+}
+
+#[idempotent(key(id), scope = "busy", busy = "fail")]
+async fn busy<DB: Engine + ManyWriters>(
+    tx: &mut Transaction<'_, DB>,
+    id: &str,
+) -> Result<(), AppError> {
+    let _ = (tx, id);
+    Ok(())
+}
+
 #[idempotent(key(id), scope = "lost")]
 async fn lost<DB: Engine>(tx: &mut Transaction<'_, DB>, id: &str) -> Result<(), AppError> {
     let _ = id;
@@ -48,6 +73,12 @@ async fn lost<DB: Engine>(tx: &mut Transaction<'_, DB>, id: &str) -> Result<(), 
 #[idempotent(key(id), each = "id in ids", scope = "batch")]
 async fn batch<DB: Engine>(tx: &mut Transaction<'_, DB>, ids: Vec<u32>) -> Result<(), AppError> {
     let _ = (tx, ids);
+    Ok(())
+}
+
+#[idempotent(key(id), scope = "kept", retain = "7 days")]
+async fn kept<DB: Engine>(tx: &mut Transaction<'_, DB>, id: &str) -> Result<(), AppError> {
+    let _ = (tx, id);
     Ok(())
 }
 
@@ -70,8 +101,15 @@ async fn all_decisions<DB: Engine>(db: &Fresh<DB>) {
     let _ = transact!(&pool, tx => batch(tx, vec![1, 2, 1]))
         .await
         .unwrap();
+    for _ in 0..2 {
+        let _ = transact!(&pool, tx => kept(tx, "5")).await.unwrap();
+    }
     let attempts = Attempts::on(&pool).attempts(1);
     let _ = transact!(attempts, tx => lost(tx, "3")).await.unwrap_err();
+    let second = Double::new();
+    let _ = transact!(&pool, tx => unlucky(tx, "6", &second))
+        .await
+        .unwrap();
     // A failure of the handler's own is not ours to tell.
     let refusing = Double::planned([Act::Refuse]);
     let _ = transact!(&pool, tx => plain(tx, "4", &refusing))
@@ -82,6 +120,20 @@ async fn all_decisions<DB: Engine>(db: &Fresh<DB>) {
 /// Collects the events of this crate.
 #[derive(Clone, Default)]
 struct Collector(Arc<Mutex<Vec<Told>>>);
+
+impl Collector {
+    /// Level, scope, decision and names of the fields of each event.
+    fn said(&self) -> Vec<String> {
+        let told = self.0.lock().unwrap();
+        let said = told.iter().map(|(level, fields)| {
+            let names: Vec<&str> = fields.keys().map(String::as_str).collect();
+            let scope = fields.get("scope").map_or("", String::as_str);
+            let decision = &fields["decision"];
+            format!("{level} {scope} {decision}: {}", names.join(" "))
+        });
+        said.collect()
+    }
+}
 
 type Told = (Level, BTreeMap<String, String>);
 
@@ -127,21 +179,8 @@ async fn each_decision_is_one_event_with_stable_fields<DB: Engine>(db: &Fresh<DB
     let guard = tracing::subscriber::set_default(collector.clone());
     all_decisions(db).await;
     drop(guard);
-    let events = collector.0.lock().unwrap();
-    let said: Vec<String> = events
-        .iter()
-        .map(|(level, fields)| {
-            let names: Vec<&str> = fields.keys().map(String::as_str).collect();
-            let scope = fields.get("scope").map_or("", String::as_str);
-            format!(
-                "{level} {scope} {}: {}",
-                fields["decision"],
-                names.join(" ")
-            )
-        })
-        .collect();
     assert_eq!(
-        said,
+        collector.said(),
         [
             "DEBUG plain processed: decision key message scope",
             "DEBUG plain duplicate: decision key message scope",
@@ -151,10 +190,14 @@ async fn each_decision_is_one_event_with_stable_fields<DB: Engine>(db: &Fresh<DB
             "WARN plain missing_key: decision message scope",
             "WARN pay result_unreadable: decision message scope",
             "DEBUG batch batch: decision duplicates message processed scope",
+            "DEBUG kept processed: decision key message scope",
+            "DEBUG kept duplicate: age decision key message scope",
             "ERROR lost transaction_lost: decision message scope",
+            "DEBUG  retried: decision message",
+            "DEBUG unlucky processed: decision key message scope",
         ]
     );
-    let age: f64 = events[3].1["age"].parse().unwrap();
+    let age: f64 = collector.0.lock().unwrap()[3].1["age"].parse().unwrap();
     assert!((0.0..60.0).contains(&age), "{age}");
 }
 
@@ -245,7 +288,9 @@ async fn messages_are_counted_and_ages_recorded<DB: Engine>(db: &Fresh<DB>) {
         ("plain", "missing_key", 1.0),
         ("batch", "processed", 2.0),
         ("batch", "duplicate", 1.0),
+        ("kept", "duplicate", 1.0),
         ("lost", "transaction_lost", 1.0),
+        ("unlucky", "processed", 1.0),
     ] {
         let counted: f64 = count(scope, decision);
         assert!(
@@ -253,6 +298,38 @@ async fn messages_are_counted_and_ages_recorded<DB: Engine>(db: &Fresh<DB>) {
             "{scope} {decision}: {metrics:?}"
         );
     }
-    let ages = &metrics["idempotent_duplicate_age_seconds scope=pay"];
-    assert_eq!(ages.len(), 1, "{metrics:?}");
+    assert_eq!(metrics["idempotent_retries_total "], [1.0]);
+    for scope in ["pay", "kept"] {
+        let ages = &metrics[&format!("idempotent_duplicate_age_seconds scope={scope}")];
+        assert_eq!(ages.len(), 1, "{metrics:?}");
+        assert!((0.0..60.0).contains(&ages[0]), "{metrics:?}");
+    }
+}
+
+mod servers {
+    use super::*;
+
+    on_servers!(a_message_in_flight_is_told);
+
+    async fn a_message_in_flight_is_told<DB: Engine + ManyWriters>(db: &Fresh<DB>) {
+        let pool = db.prepared(2).await;
+        let (collector, recorder) = (Collector::default(), Metrics::default());
+        let (mut first, mut second) = (pool.begin().await.unwrap(), pool.begin().await.unwrap());
+        let _ = busy(&mut first, "1").await.unwrap();
+        let guards = (
+            tracing::subscriber::set_default(collector.clone()),
+            metrics::set_default_local_recorder(&recorder),
+        );
+        busy(&mut second, "1").await.unwrap_err();
+        drop(guards);
+        assert_eq!(
+            collector.said(),
+            ["DEBUG busy in_flight: decision key message scope"]
+        );
+        let metrics = recorder.0.lock().unwrap();
+        assert_eq!(
+            metrics["idempotent_messages_total scope=busy decision=in_flight"],
+            [1.0]
+        );
+    }
 }

@@ -20,7 +20,6 @@ const ATTRIBUTE: &[(&str, &str)] = &[
     ("finer_than_before", "beside what it was"),
     ("same_as_now", "is the name that the handler has now"),
     ("was_without_scope", "the default scope ends with the key"),
-    ("was_and_busy", "`was` claims several names"),
     ("unread_period", "is not a stretch of time"),
     ("retained_too_short", "such a message would run twice"),
     (

@@ -26,11 +26,6 @@ async fn without_scope(tx: &mut Transaction<'_, Sqlite>, event: &Event) -> sqlx:
     Ok(())
 }
 
-#[idempotent(key(event.id), scope = "now", was("before"), busy = "fail")]
-async fn busy(tx: &mut Transaction<'_, Sqlite>, event: &Event) -> sqlx::Result<()> {
-    Ok(())
-}
-
 #[idempotent(key(event.id), scope = "now", was(scope = "before", key = "evnet.number"))]
 async fn unknown(tx: &mut Transaction<'_, Sqlite>, event: &Event) -> sqlx::Result<()> {
     Ok(())
