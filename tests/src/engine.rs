@@ -71,6 +71,10 @@ pub trait Engine: Store {
     /// Ends the session of that number.
     fn kill(session: i64) -> String;
 
+    /// Gives the number of another session of this database, any, or 0; `None`
+    /// where there are no sessions.
+    const ANY_SESSION: Option<&'static str>;
+
     /// Makes a role of the database's name that may do no more than this with
     /// the tables that there are, and says how to connect as it. It is dropped
     /// with the database.
@@ -190,6 +194,11 @@ impl Engine for Postgres {
 
     statements!("$1");
 
+    const ANY_SESSION: Option<&'static str> = Some(
+        "SELECT coalesce((SELECT pid FROM pg_stat_activity WHERE datname = current_database() \
+         AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1), 0)::bigint",
+    );
+
     fn kill(session: i64) -> String {
         format!("SELECT pg_terminate_backend({session})")
     }
@@ -252,6 +261,11 @@ impl Engine for MySql {
 
     statements!("?");
 
+    const ANY_SESSION: Option<&'static str> = Some(
+        "SELECT CAST(coalesce((SELECT id FROM information_schema.processlist WHERE db = database() \
+         AND id <> connection_id() ORDER BY rand() LIMIT 1), 0) AS signed)",
+    );
+
     fn kill(session: i64) -> String {
         format!("KILL {session}")
     }
@@ -303,6 +317,8 @@ impl Engine for Sqlite {
     }
 
     statements!("?");
+
+    const ANY_SESSION: Option<&'static str> = None;
 
     fn kill(_session: i64) -> String {
         unreachable!("sqlite has no sessions")

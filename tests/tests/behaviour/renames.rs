@@ -277,22 +277,53 @@ fn random(state: &AtomicU64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// Two releases, each delivery by one of them, refused, rolled back or cut off at
-/// random, until each message was acknowledged by both: the old one runs again at
-/// the end, as after a roll-back of the release.
+/// Ends any session of the database, in whatever it does; says whether there was one.
+async fn kill_any<DB: Engine>(observer: &Pool<DB>) -> bool {
+    let Some(any) = DB::ANY_SESSION else {
+        return false;
+    };
+    // The other observer may be the victim, and this one be cut off.
+    let Ok(mut conn) = observer.acquire().await else {
+        return false;
+    };
+    match DB::number(&mut conn, any).await {
+        Ok(session) if session > 0 => DB::run(&mut conn, &DB::kill(session)).await.is_ok(),
+        _ => false,
+    }
+}
+
+/// Two releases, each delivery by one of them, refused, rolled back, cut off or
+/// killed at random, until each message was acknowledged by both: the old one
+/// runs again at the end, as after a roll-back of the release.
 async fn two_releases_side_by_side_run_each_message_once<DB: Engine>(db: &Fresh<DB>) {
-    async fn deliver<DB: Engine>(pool: &Pool<DB>, order: &Order, state: &AtomicU64, is_old: bool) {
+    struct Chances {
+        state: AtomicU64,
+        kills: AtomicU64,
+    }
+
+    async fn deliver<DB: Engine>(
+        pool: &Pool<DB>,
+        observer: &Pool<DB>,
+        order: &Order,
+        chances: &Chances,
+        is_old: bool,
+    ) {
         loop {
-            let chance = random(state);
+            let chance = random(&chances.state);
             let double = if chance.is_multiple_of(7) {
                 Double::planned([Act::Refuse])
             } else {
                 Double::new()
             };
+            if chance % 11 == 2 && kill_any(observer).await {
+                chances.kills.fetch_add(1, Ordering::SeqCst);
+            }
             let attempts = Attempts::on(pool).attempts(20);
             if chance % 5 == 1 {
                 // Claimed, written, and gone: a process that is killed.
-                let mut tx = pool.begin().await.unwrap();
+                let Ok(mut tx) = pool.begin().await else {
+                    continue;
+                };
                 let _ = if is_old {
                     old(&mut tx, order, &double).await
                 } else {
@@ -317,10 +348,14 @@ async fn two_releases_side_by_side_run_each_message_once<DB: Engine>(db: &Fresh<
 
     let pool = db.prepared(6).await;
     let messages = if is_full() { 2_000 } else { 60 };
-    let state = Arc::new(AtomicU64::new(42));
+    let chances = Arc::new(Chances {
+        state: AtomicU64::new(42),
+        kills: AtomicU64::new(0),
+    });
     let mut workers = JoinSet::new();
     for worker in 0..6_u32 {
-        let (pool, state) = (pool.clone(), Arc::clone(&state));
+        let (pool, observer) = (pool.clone(), db.observer.clone());
+        let chances = Arc::clone(&chances);
         workers.spawn(async move {
             for id in 0..messages {
                 // Both releases see every message, from both ends.
@@ -329,16 +364,24 @@ async fn two_releases_side_by_side_run_each_message_once<DB: Engine>(db: &Fresh<
                 } else {
                     id
                 };
-                deliver(&pool, &order(id), &state, worker.is_multiple_of(2)).await;
+                let is_old = worker.is_multiple_of(2);
+                deliver(&pool, &observer, &order(id), &chances, is_old).await;
             }
         });
     }
     workers.join_all().await;
     for id in 0..messages {
-        deliver(&pool, &order(id), &state, true).await;
+        deliver(&pool, &db.observer, &order(id), &chances, true).await;
     }
+    let kills = chances.kills.load(Ordering::SeqCst);
+    println!("messages={messages} kills={kills}");
+    assert_eq!(kills > 0, DB::ANY_SESSION.is_some());
+    // Its connections may have been killed.
+    let observer = db.pool(1).await;
+    let effects = "SELECT id FROM effects";
+    let stored = DB::texts(&mut observer.acquire().await.unwrap(), effects).await;
     let mut effects: HashMap<String, usize> = HashMap::new();
-    for id in db.texts("SELECT id FROM effects").await {
+    for id in stored.unwrap() {
         *effects.entry(id).or_default() += 1;
     }
     assert_eq!(effects.len(), usize::try_from(messages).unwrap(), "lost");
