@@ -1,6 +1,6 @@
-//! The two guards as types, so that a test is written once for both.
+//! The two guards as types, and `replay` under each, so that a test is written once for all.
 
-use idempotent_runtime::{Error, Outcome, idempotent};
+use idempotent_runtime::{Error, Outcome, Replay, idempotent};
 use sqlx::Transaction;
 
 use crate::double::Double;
@@ -38,17 +38,20 @@ impl AppError {
     }
 }
 
-/// A guard: the handlers that have it.
-pub trait Guarded: Send + Sync + 'static {
-    /// The scope of [`record`](Self::record) and [`deliver`](Self::deliver).
-    const SCOPE: &'static str;
-
+/// A handler that does the work of a double.
+pub trait Recorder: Send + Sync + 'static {
     /// Does the work of the double.
     fn record<DB: Engine>(
         tx: &mut Transaction<'_, DB>,
         id: &str,
         double: &Double,
     ) -> impl Future<Output = Result<Outcome<()>, AppError>> + Send;
+}
+
+/// A guard: the handlers that have it.
+pub trait Guarded: Recorder {
+    /// The scope of [`record`](Recorder::record) and [`deliver`](Self::deliver).
+    const SCOPE: &'static str;
 
     /// Runs any body. In the scope of `record`.
     fn deliver<DB: Engine>(
@@ -66,9 +69,15 @@ pub struct Verify;
 #[derive(Debug)]
 pub struct Savepoint;
 
-impl Guarded for Verify {
-    const SCOPE: &'static str = "verified";
+/// `replay` with everything that is stored beside the key, under `verify`.
+#[derive(Debug)]
+pub struct Replayed;
 
+/// The same under `savepoint`.
+#[derive(Debug)]
+pub struct ReplayedUnderSavepoint;
+
+impl Recorder for Verify {
     #[idempotent(key(id), skip(double), scope = "verified")]
     async fn record<DB: Engine>(
         tx: &mut Transaction<'_, DB>,
@@ -77,6 +86,10 @@ impl Guarded for Verify {
     ) -> Result<(), AppError> {
         double.run(tx, id).await
     }
+}
+
+impl Guarded for Verify {
+    const SCOPE: &'static str = "verified";
 
     #[idempotent(key(id), skip(body), scope = "verified")]
     async fn deliver<DB: Engine>(
@@ -88,9 +101,7 @@ impl Guarded for Verify {
     }
 }
 
-impl Guarded for Savepoint {
-    const SCOPE: &'static str = "saved";
-
+impl Recorder for Savepoint {
     #[idempotent(key(id), skip(double), scope = "saved", guard = "savepoint")]
     async fn record<DB: Engine>(
         tx: &mut Transaction<'_, DB>,
@@ -99,6 +110,10 @@ impl Guarded for Savepoint {
     ) -> Result<(), AppError> {
         double.run(tx, id).await
     }
+}
+
+impl Guarded for Savepoint {
+    const SCOPE: &'static str = "saved";
 
     #[idempotent(key(id), skip(body), scope = "saved", guard = "savepoint")]
     async fn deliver<DB: Engine>(
@@ -108,4 +123,69 @@ impl Guarded for Savepoint {
     ) -> Result<(), AppError> {
         body(tx).await
     }
+}
+
+impl Recorder for Replayed {
+    async fn record<DB: Engine>(
+        tx: &mut Transaction<'_, DB>,
+        id: &str,
+        double: &Double,
+    ) -> Result<Outcome<()>, AppError> {
+        without_value(id, replayed(tx, id, double).await?)
+    }
+}
+
+impl Recorder for ReplayedUnderSavepoint {
+    async fn record<DB: Engine>(
+        tx: &mut Transaction<'_, DB>,
+        id: &str,
+        double: &Double,
+    ) -> Result<Outcome<()>, AppError> {
+        without_value(id, replayed_under_savepoint(tx, id, double).await?)
+    }
+}
+
+#[idempotent(
+    key(id),
+    skip(double),
+    scope = "replayed",
+    replay,
+    fingerprint(stable(id.len())),
+    retain = "1 hour"
+)]
+async fn replayed<DB: Engine>(
+    tx: &mut Transaction<'_, DB>,
+    id: &str,
+    double: &Double,
+) -> Result<String, AppError> {
+    double.run(tx, id).await?;
+    Ok(id.to_owned())
+}
+
+#[idempotent(
+    key(id),
+    skip(double),
+    scope = "replayed_under_savepoint",
+    replay,
+    fingerprint(stable(id.len())),
+    retain = "1 hour",
+    guard = "savepoint"
+)]
+async fn replayed_under_savepoint<DB: Engine>(
+    tx: &mut Transaction<'_, DB>,
+    id: &str,
+    double: &Double,
+) -> Result<String, AppError> {
+    double.run(tx, id).await?;
+    Ok(id.to_owned())
+}
+
+/// Whether it ran or not, the value is that of the message.
+fn without_value(id: &str, replay: Replay<String>) -> Result<Outcome<()>, AppError> {
+    let outcome = match &replay {
+        Replay::Processed(_) => Outcome::Processed(()),
+        Replay::Replayed(_) => Outcome::Duplicate,
+    };
+    assert_eq!(replay.into_inner(), id);
+    Ok(outcome)
 }

@@ -14,7 +14,9 @@ pub use cut::{CutAt, Moment, caught};
 pub use double::{Act, Double};
 pub use engine::{Engine, Kind, Statement, until};
 pub use fresh::{Fresh, in_fresh_database};
-pub use guarded::{AppError, Guarded, Savepoint, Verify};
+pub use guarded::{
+    AppError, Guarded, Recorder, Replayed, ReplayedUnderSavepoint, Savepoint, Verify,
+};
 pub use on_paid::on_paid;
 pub use proxy::{Proxy, Refusal};
 

@@ -1,6 +1,6 @@
 //! A consumer that never comes out of its handler, for a test to kill.
 
-use idempotent_tests::{Act, Double, Engine, Guarded, Savepoint, Verify};
+use idempotent_tests::{Act, Double, Engine, Guarded, Recorder, Savepoint, Verify};
 use sqlx::{ConnectOptions, Connection, MySql, Postgres, Sqlite};
 use std::io::Write as _;
 use std::sync::Arc;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use idempotent_runtime::{Outcome, transact};
 use idempotent_tests::{
-    Act, AppError, CutAt, Double, Engine, Fresh, Guarded, Kind, Moment, Savepoint, Statement,
+    Act, AppError, CutAt, Double, Engine, Fresh, Guarded, Kind, Moment, Recorder,
+    ReplayedUnderSavepoint, Savepoint, Statement,
 };
 use sqlx::pool::PoolOptions;
 use sqlx::{Connection as _, Pool, Transaction};
@@ -23,16 +24,37 @@ with_every_guard!(
     transact_cut_off_while_a_statement_is_prepared_leaves_a_sound_pool,
 );
 
+mod replayed {
+    on_every_database_under!(
+        idempotent_tests::Replayed,
+        a_caller_that_drops_the_transaction_has_both_or_none_at_every_poll,
+        transact_cut_at_every_poll_has_both_or_none,
+    );
+}
+
+mod replayed_under_savepoint {
+    on_every_database_under!(
+        idempotent_tests::ReplayedUnderSavepoint,
+        a_caller_that_drops_the_transaction_has_both_or_none_at_every_poll,
+        transact_cut_at_every_poll_has_both_or_none,
+    );
+}
+
 mod caller_commits {
     use super::*;
 
     on_every_database!(
         savepoint_has_both_or_none_at_every_poll,
+        savepoint_with_replay_has_both_or_none_at_every_poll,
         savepoint_after_a_timeout,
     );
 
     async fn savepoint_has_both_or_none_at_every_poll<DB: Engine>(db: &Fresh<DB>) {
-        super::a_caller_that_commits_has_both_or_none(db).await;
+        super::a_caller_that_commits_has_both_or_none::<DB, Savepoint>(db).await;
+    }
+
+    async fn savepoint_with_replay_has_both_or_none_at_every_poll<DB: Engine>(db: &Fresh<DB>) {
+        super::a_caller_that_commits_has_both_or_none::<DB, ReplayedUnderSavepoint>(db).await;
     }
 
     async fn savepoint_after_a_timeout<DB: Engine>(db: &Fresh<DB>) {
@@ -54,7 +76,7 @@ mod caller_goes_on {
 
 /// Both or none; then the message comes again, and in the end both are there
 /// once.
-async fn assert_both_or_none<DB: Engine, G: Guarded>(db: &Fresh<DB>, pool: &Pool<DB>, id: &str) {
+async fn assert_both_or_none<DB: Engine, G: Recorder>(db: &Fresh<DB>, pool: &Pool<DB>, id: &str) {
     let stored = db.stored(id).await;
     assert!(matches!(stored, (0, 0) | (1, 1)), "{id}: {stored:?}");
     let double = Double::new();
@@ -89,7 +111,7 @@ pub(super) async fn at_every_poll(mut deliver: impl AsyncFnMut(String, u32, Mome
 
 async fn a_caller_that_drops_the_transaction_has_both_or_none_at_every_poll<
     DB: Engine,
-    G: Guarded,
+    G: Recorder,
 >(
     db: &Fresh<DB>,
 ) {
@@ -119,7 +141,7 @@ async fn a_caller_that_drops_the_transaction_has_both_or_none_at_every_poll<
 /// The caller's own rows share the fate of its transaction. That ends with an
 /// error only where the cut came during RELEASE: the savepoint is gone then,
 /// and so the roll-back to it, which sqlx has queued, fails.
-async fn a_caller_that_commits_has_both_or_none<DB: Engine>(db: &Fresh<DB>) {
+async fn a_caller_that_commits_has_both_or_none<DB: Engine, G: Recorder>(db: &Fresh<DB>) {
     let pool = db.prepared(2).await;
     for writes_first in [true, false] {
         at_every_poll(async |id, polls, moment| {
@@ -128,7 +150,7 @@ async fn a_caller_that_commits_has_both_or_none<DB: Engine>(db: &Fresh<DB>) {
             let mut tx = pool.begin().await.unwrap();
             let before = format!("INSERT INTO letters (id) VALUES ('before {id}')");
             DB::run(&mut tx, &before).await.unwrap();
-            let outcome = CutAt::new(polls, moment, Savepoint::record(&mut tx, &id, &double)).await;
+            let outcome = CutAt::new(polls, moment, G::record(&mut tx, &id, &double)).await;
             let finished = outcome.is_some();
             let committed = async {
                 if writes_first {
@@ -158,7 +180,7 @@ async fn a_caller_that_commits_has_both_or_none<DB: Engine>(db: &Fresh<DB>) {
             if finished {
                 assert_eq!(db.stored(&id).await, (1, 1), "{id}");
             }
-            assert_both_or_none::<DB, Savepoint>(db, &pool, &id).await;
+            assert_both_or_none::<DB, G>(db, &pool, &id).await;
             finished
         })
         .await;
@@ -172,7 +194,7 @@ fn is_no_such_savepoint(error: &sqlx::Error) -> bool {
     matches!(code.as_deref(), Some("3B001" | "42000"))
 }
 
-async fn transact_cut_at_every_poll_has_both_or_none<DB: Engine, G: Guarded>(db: &Fresh<DB>) {
+async fn transact_cut_at_every_poll_has_both_or_none<DB: Engine, G: Recorder>(db: &Fresh<DB>) {
     let pool = db.prepared(2).await;
     at_every_poll(async |id, polls, moment| {
         let double = Double::new();
@@ -193,7 +215,7 @@ async fn transact_cut_at_every_poll_has_both_or_none<DB: Engine, G: Guarded>(db:
 }
 
 /// As above, but what was cut off may still be committing.
-async fn assert_eventually_both_or_none<DB: Engine, G: Guarded>(
+async fn assert_eventually_both_or_none<DB: Engine, G: Recorder>(
     db: &Fresh<DB>,
     pool: &Pool<DB>,
     id: &str,

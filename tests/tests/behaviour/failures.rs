@@ -2,7 +2,7 @@
 
 use idempotent_runtime::{Outcome, transact};
 use idempotent_tests::{
-    Act, AppError, Double, Engine, Fresh, Guarded, Kind, Savepoint, Verify, caught,
+    Act, AppError, Double, Engine, Fresh, Guarded, Kind, Recorder, Savepoint, Verify, caught,
 };
 use sqlx::{Pool, Transaction};
 

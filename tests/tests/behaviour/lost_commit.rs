@@ -1,7 +1,9 @@
 //! The COMMIT arrives, its answer does not.
 
 use idempotent_runtime::{Outcome, transact};
-use idempotent_tests::{Double, Fresh, Guarded, Proxy, Savepoint, Verify};
+use idempotent_tests::{
+    Double, Fresh, Proxy, Recorder, Replayed, ReplayedUnderSavepoint, Savepoint, Verify,
+};
 use sqlx::pool::PoolOptions;
 use sqlx::{MySql, Pool, Postgres};
 
@@ -34,6 +36,8 @@ async fn on_postgres(db: &Fresh<Postgres>) {
         .unwrap();
     loses_its_answer::<_, Verify>(db, &pool, &proxy, "verify").await;
     loses_its_answer::<_, Savepoint>(db, &pool, &proxy, "savepoint").await;
+    loses_its_answer::<_, Replayed>(db, &pool, &proxy, "replayed").await;
+    loses_its_answer::<_, ReplayedUnderSavepoint>(db, &pool, &proxy, "both").await;
 }
 
 async fn on_mariadb(db: &Fresh<MySql>) {
@@ -47,9 +51,11 @@ async fn on_mariadb(db: &Fresh<MySql>) {
         .unwrap();
     loses_its_answer::<_, Verify>(db, &pool, &proxy, "verify").await;
     loses_its_answer::<_, Savepoint>(db, &pool, &proxy, "savepoint").await;
+    loses_its_answer::<_, Replayed>(db, &pool, &proxy, "replayed").await;
+    loses_its_answer::<_, ReplayedUnderSavepoint>(db, &pool, &proxy, "both").await;
 }
 
-async fn loses_its_answer<DB: Engine, G: Guarded>(
+async fn loses_its_answer<DB: Engine, G: Recorder>(
     db: &Fresh<DB>,
     pool: &Pool<DB>,
     proxy: &Proxy,

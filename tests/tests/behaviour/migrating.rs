@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use idempotent_runtime::{Outcome, Table, migrate, transact};
-use idempotent_tests::{CutAt, Double, Engine, Fresh, Guarded, Kind, Verify};
+use idempotent_tests::{CutAt, Double, Engine, Fresh, Kind, Recorder, Verify};
 use sqlx::Postgres;
 use sqlx::pool::PoolOptions;
 

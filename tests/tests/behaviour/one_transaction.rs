@@ -3,8 +3,8 @@
 
 use idempotent_runtime::Outcome;
 use idempotent_tests::{
-    Act, AppError, CutAt, Double, Engine, Fresh, Guarded, Kind, Savepoint, Statement, Verify,
-    is_full,
+    Act, AppError, CutAt, Double, Engine, Fresh, Guarded, Kind, Recorder, Savepoint, Statement,
+    Verify, is_full,
 };
 use sqlx::{Connection, MySql, Pool, Postgres, Transaction};
 

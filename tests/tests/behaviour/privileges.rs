@@ -3,7 +3,9 @@
 use std::error::Error as StdError;
 
 use idempotent_runtime::{Outcome, migrate, transact, verify_schema};
-use idempotent_tests::{Act, AppError, Double, Engine, Fresh, Guarded, Kind, Savepoint, Verify};
+use idempotent_tests::{
+    Act, AppError, Double, Engine, Fresh, Guarded, Kind, Recorder, Savepoint, Verify,
+};
 use sqlx::Pool;
 use sqlx::mysql::MySqlDatabaseError;
 use sqlx::pool::PoolOptions;

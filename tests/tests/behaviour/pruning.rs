@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime};
 use idempotent_runtime::{
     Outcome, Pruner, Replay, Table, forget, idempotent, lookup, migrate, pruner, transact,
 };
-use idempotent_tests::{Act, AppError, CutAt, Double, Engine, Fresh, Guarded, Kind, Verify, until};
+use idempotent_tests::{
+    Act, AppError, CutAt, Double, Engine, Fresh, Guarded, Kind, Recorder, Verify, until,
+};
 use sqlx::pool::PoolOptions;
 use sqlx::{Pool, Postgres, Sqlite, Transaction};
 use tokio::sync::{Notify, Semaphore};

@@ -1,7 +1,7 @@
 //! Servers that refuse connections for a while.
 
 use idempotent_runtime::{Attempts, Outcome, transact};
-use idempotent_tests::{Double, Engine, Fresh, Guarded, Proxy, Refusal, Verify};
+use idempotent_tests::{Double, Engine, Fresh, Proxy, Recorder, Refusal, Verify};
 use sqlx::pool::PoolOptions;
 use sqlx::{MySql, Pool, Postgres};
 

@@ -3,7 +3,7 @@
 //! `--nocapture`.
 
 use idempotent_runtime::{Outcome, transact};
-use idempotent_tests::{Double, Engine, Fresh, Guarded, Proxy, Savepoint, Verify, until};
+use idempotent_tests::{Double, Engine, Fresh, Guarded, Proxy, Recorder, Savepoint, Verify, until};
 use sqlx::pool::PoolOptions;
 use sqlx::{PgPool, Postgres};
 use tokio::task::JoinSet;

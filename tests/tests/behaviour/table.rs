@@ -3,7 +3,7 @@
 use idempotent_runtime::{
     Outcome, Table, idempotent, migrate, schema_sql, transact, verify_schema,
 };
-use idempotent_tests::{AppError, Double, Engine, Fresh, Guarded, Kind, Verify};
+use idempotent_tests::{AppError, Double, Engine, Fresh, Guarded, Kind, Recorder, Verify};
 use sqlx::Transaction;
 use tokio::task::JoinSet;
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use idempotent_runtime::{Attempts, Error, Isolation, Outcome, Store, idempotent, transact};
 use idempotent_tests::{
-    Act, AppError, Double, Engine, Fresh, Guarded, Kind, Verify, in_fresh_database, until,
+    Act, AppError, Double, Engine, Fresh, Guarded, Kind, Recorder, Verify, in_fresh_database, until,
 };
 use sqlx::pool::PoolOptions;
 use sqlx::{Pool, Sqlite, Transaction};
