@@ -2,10 +2,13 @@
 //! waits for, warm, counted by a proxy. The test prints the table that it asserts: run it with
 //! `--nocapture`.
 
-use idempotent_runtime::{Outcome, transact};
-use idempotent_tests::{Double, Engine, Fresh, Guarded, Proxy, Recorder, Savepoint, Verify, until};
+use idempotent_runtime::{Batch, Outcome, idempotent, transact};
+use idempotent_tests::{
+    AppError, Double, Engine, Fresh, Proxy, Recorder, Replayed, ReplayedUnderSavepoint, Savepoint,
+    Verify, until,
+};
 use sqlx::pool::PoolOptions;
-use sqlx::{PgPool, Postgres};
+use sqlx::{PgPool, Postgres, Transaction};
 use tokio::task::JoinSet;
 
 on_postgres!(a_message_costs_as_many_round_trips_as_pinned);
@@ -18,15 +21,30 @@ enum Consumer {
     SavepointByHand,
     VerifyTransact,
     SavepointTransact,
+    ReplayTransact,
+    ReplaySavepointTransact,
+    BusyTransact,
+    WasTransact,
+    RetainTransact,
+    /// A hundred messages.
+    Batch,
+    BatchSavepoint,
 }
 
 impl Consumer {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 12] = [
         Self::Handwritten,
         Self::VerifyByHand,
         Self::SavepointByHand,
         Self::VerifyTransact,
         Self::SavepointTransact,
+        Self::ReplayTransact,
+        Self::ReplaySavepointTransact,
+        Self::BusyTransact,
+        Self::WasTransact,
+        Self::RetainTransact,
+        Self::Batch,
+        Self::BatchSavepoint,
     ];
 
     const fn name(self) -> &'static str {
@@ -36,6 +54,13 @@ impl Consumer {
             Self::SavepointByHand => "`savepoint`, begin and commit by hand",
             Self::VerifyTransact => "`verify`, `transact!`",
             Self::SavepointTransact => "`savepoint`, `transact!`",
+            Self::ReplayTransact => "`replay`, `verify`",
+            Self::ReplaySavepointTransact => "`replay`, `savepoint`",
+            Self::BusyTransact => "`busy = \"fail\"`",
+            Self::WasTransact => "`was`",
+            Self::RetainTransact => "`retain`, metrics on",
+            Self::Batch => "`each`, 100 at once",
+            Self::BatchSavepoint => "`each`, `savepoint`",
         }
     }
 
@@ -44,8 +69,15 @@ impl Consumer {
     const fn expected(self) -> (usize, usize) {
         match self {
             Self::Handwritten => (4, 3),
-            Self::VerifyByHand | Self::VerifyTransact => (5, 3),
-            Self::SavepointByHand | Self::SavepointTransact => (7, 5),
+            Self::VerifyByHand
+            | Self::VerifyTransact
+            | Self::BusyTransact
+            | Self::WasTransact
+            | Self::Batch => (5, 3),
+            // The duplicate's row is read.
+            Self::ReplayTransact | Self::RetainTransact => (5, 4),
+            Self::SavepointByHand | Self::SavepointTransact | Self::BatchSavepoint => (7, 5),
+            Self::ReplaySavepointTransact => (7, 6),
         }
     }
 
@@ -55,14 +87,94 @@ impl Consumer {
             Self::Handwritten => by_hand(pool, id).await.unwrap(),
             Self::VerifyByHand => guarded::<Verify>(pool, id, &double).await,
             Self::SavepointByHand => guarded::<Savepoint>(pool, id, &double).await,
-            Self::VerifyTransact => transact!(pool, tx => Verify::record(tx, id, &double))
+            Self::VerifyTransact => transacted::<Verify>(pool, id, &double).await,
+            Self::SavepointTransact => transacted::<Savepoint>(pool, id, &double).await,
+            Self::ReplayTransact => transacted::<Replayed>(pool, id, &double).await,
+            Self::ReplaySavepointTransact => {
+                transacted::<ReplayedUnderSavepoint>(pool, id, &double).await
+            }
+            Self::BusyTransact => transact!(pool, tx => busy(tx, id, &double)).await.unwrap(),
+            Self::WasTransact => transact!(pool, tx => was(tx, id, &double)).await.unwrap(),
+            Self::RetainTransact => transact!(pool, tx => retained(tx, id, &double))
                 .await
                 .unwrap(),
-            Self::SavepointTransact => transact!(pool, tx => Savepoint::record(tx, id, &double))
-                .await
-                .unwrap(),
+            Self::Batch => {
+                let ids = hundred(id);
+                let batch = transact!(pool, tx => batch(tx, ids.clone(), &double)).await;
+                all_alike(&batch.unwrap())
+            }
+            Self::BatchSavepoint => {
+                let ids = hundred(id);
+                let batch =
+                    transact!(pool, tx => batch_under_savepoint(tx, ids.clone(), &double)).await;
+                all_alike(&batch.unwrap())
+            }
         }
     }
+}
+
+fn hundred(id: &str) -> Vec<String> {
+    (0..100).map(|n| format!("{id}-{n}")).collect()
+}
+
+fn all_alike(batch: &Batch<()>) -> Outcome<()> {
+    assert_eq!(batch.outcomes.len(), 100);
+    match batch.processed() {
+        100 => Outcome::Processed(()),
+        0 => Outcome::Duplicate,
+        some => panic!("{some} of 100 were processed"),
+    }
+}
+
+#[idempotent(key(id), skip(double), scope = "busy", busy = "fail")]
+async fn busy(
+    tx: &mut Transaction<'_, Postgres>,
+    id: &str,
+    double: &Double,
+) -> Result<(), AppError> {
+    double.run(tx, id).await
+}
+
+#[idempotent(key(id), skip(double), scope = "renamed", was("before"))]
+async fn was(
+    tx: &mut Transaction<'_, Postgres>,
+    id: &str,
+    double: &Double,
+) -> Result<(), AppError> {
+    double.run(tx, id).await
+}
+
+#[idempotent(key(id), skip(double), scope = "retained", retain = "1 hour")]
+async fn retained(
+    tx: &mut Transaction<'_, Postgres>,
+    id: &str,
+    double: &Double,
+) -> Result<(), AppError> {
+    double.run(tx, id).await
+}
+
+#[idempotent(key(id), each = "id in ids", skip(double), scope = "batch")]
+async fn batch(
+    tx: &mut Transaction<'_, Postgres>,
+    ids: Vec<String>,
+    double: &Double,
+) -> Result<(), AppError> {
+    double.run(tx, &ids.concat()[..300]).await
+}
+
+#[idempotent(
+    key(id),
+    each = "id in ids",
+    skip(double),
+    scope = "batch_under_savepoint",
+    guard = "savepoint"
+)]
+async fn batch_under_savepoint(
+    tx: &mut Transaction<'_, Postgres>,
+    ids: Vec<String>,
+    double: &Double,
+) -> Result<(), AppError> {
+    double.run(tx, &ids.concat()[..300]).await
 }
 
 async fn by_hand(pool: &PgPool, id: &str) -> sqlx::Result<Outcome<()>> {
@@ -83,7 +195,13 @@ async fn by_hand(pool: &PgPool, id: &str) -> sqlx::Result<Outcome<()>> {
     Ok(Outcome::Processed(()))
 }
 
-async fn guarded<G: Guarded>(pool: &PgPool, id: &str, double: &Double) -> Outcome<()> {
+async fn transacted<G: Recorder>(pool: &PgPool, id: &str, double: &Double) -> Outcome<()> {
+    transact!(pool, tx => G::record(tx, id, double))
+        .await
+        .unwrap()
+}
+
+async fn guarded<G: Recorder>(pool: &PgPool, id: &str, double: &Double) -> Outcome<()> {
     let mut tx = pool.begin().await.unwrap();
     let outcome = G::record(&mut tx, id, double).await.unwrap();
     tx.commit().await.unwrap();
