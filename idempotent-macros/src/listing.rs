@@ -49,7 +49,10 @@ pub(crate) fn entry(plan: &Plan, runtime: &Runtime) -> Option<TokenStream> {
         quote!(, was = &[#(#names),*])
     });
     let replay = (plan.answer == Answer::Replay).then(|| quote!(, replay = true));
-    Some(quote!(#register! { HANDLER, key = #key #fingerprint #each #was #replay }))
+    let redelivery = plan
+        .redelivery
+        .map(|redelivery| quote!(, redelivery = #redelivery));
+    Some(quote!(#register! { HANDLER, key = #key #fingerprint #each #was #replay #redelivery }))
 }
 
 fn written(parts: &[BoundPath]) -> String {

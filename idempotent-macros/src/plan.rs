@@ -22,6 +22,8 @@ pub(crate) struct Plan {
     pub(crate) former: Vec<Former>,
     /// Seconds for which keys are kept.
     pub(crate) retain: Option<u64>,
+    /// Only compared, and listed.
+    pub(crate) redelivery: Option<u64>,
     pub(crate) busy: Busy,
     pub(crate) guard: Guard,
     pub(crate) bind: Option<Ident>,
@@ -100,6 +102,7 @@ pub(crate) fn plan(args: Args, handler: &Handler, mut errors: Errors) -> syn::Re
             fingerprint,
             former,
             retain: args.retain.map(|period| period.seconds),
+            redelivery: args.redelivery.map(|period| period.seconds),
             busy: args.busy,
             guard: args.guard,
             bind: args.bind,

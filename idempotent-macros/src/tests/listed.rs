@@ -95,6 +95,13 @@ fn every_argument_that_only_the_list_knows() {
     );
     assert_eq!(
         entry(
+            "key(msg.id), retain = \"7 days\", redelivery = \"4 days\"",
+            one
+        ),
+        "HANDLER , key = \"msg.id\" , redelivery = 345600u64"
+    );
+    assert_eq!(
+        entry(
             "key(msg.id), scope = \"now\", was(\"b\"), was(scope = \"a\", key = \"msg.number\")",
             one
         ),

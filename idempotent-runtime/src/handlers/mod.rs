@@ -116,6 +116,8 @@ pub struct Written {
     pub fingerprint: &'static str,
     pub each: &'static str,
     pub replay: bool,
+    /// In seconds. 0: none.
+    pub redelivery: u64,
     /// Earlier scopes and keys. Empty: the same as now.
     pub was: &'static [(&'static str, &'static str)],
 }
@@ -129,6 +131,7 @@ impl Written {
         fingerprint: "",
         each: "",
         replay: false,
+        redelivery: 0,
         was: &[],
     };
 }
@@ -207,6 +210,13 @@ impl HandlerInfo {
         self.handler.retain.map(Duration::from_secs)
     }
 
+    /// Returns how late the broker can redeliver, if that is written.
+    #[must_use]
+    pub fn redelivery(&self) -> Option<Duration> {
+        let seconds = self.written.redelivery;
+        (seconds > 0).then(|| Duration::from_secs(seconds))
+    }
+
     /// Says whether duplicates get the stored value.
     #[must_use]
     pub const fn replay(&self) -> bool {
@@ -225,8 +235,8 @@ impl HandlerInfo {
         some(self.written.each)
     }
 
-    /// Earlier scopes and keys of the same messages.
-    fn was(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+    /// Returns the earlier scopes and keys of the same messages, in the order of the attribute.
+    pub fn was(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.written.was.iter().map(|(scope, key)| {
             let scope = some(scope).unwrap_or(self.scope());
             (scope, some(key).unwrap_or(self.key()))
@@ -245,15 +255,20 @@ impl Display for HandlerInfo {
         if let Some(each) = self.each() {
             write!(f, ", each = {each:?}")?;
         }
+        for (scope, key) in self.was() {
+            write!(f, ", was(scope = {scope:?}, key = {key:?})")?;
+        }
         if self.replay() {
             f.write_str(", replay")?;
         }
         if let Some(fingerprint) = self.fingerprint() {
             write!(f, ", fingerprint = {fingerprint:?}")?;
         }
-        if let Some(retain) = self.handler.retain {
-            let (number, unit) = period(retain);
-            write!(f, ", retain = \"{number} {unit}\"")?;
+        let periods = [("retain", self.retain()), ("redelivery", self.redelivery())];
+        for (name, period) in periods {
+            if let Some((number, unit)) = period.map(in_units) {
+                write!(f, ", {name} = \"{number} {unit}\"")?;
+            }
         }
         if self.handler.busy != Busy::Wait {
             write!(f, ", busy = {:?}", self.busy())?;
@@ -273,7 +288,8 @@ const fn some(text: &'static str) -> Option<&'static str> {
 }
 
 /// In the largest unit that leaves no rest.
-const fn period(seconds: u64) -> (u64, &'static str) {
+const fn in_units(period: Duration) -> (u64, &'static str) {
+    let seconds = period.as_secs();
     match seconds {
         _ if seconds.is_multiple_of(86_400) => (seconds / 86_400, "days"),
         _ if seconds.is_multiple_of(3_600) => (seconds / 3_600, "hours"),

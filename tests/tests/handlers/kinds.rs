@@ -18,6 +18,9 @@ async fn free(tx: &mut Transaction<'_, Sqlite>, id: i64) -> sqlx::Result<()> {
     guard = "savepoint",
     busy = "fail",
     retain = "36 hours",
+    redelivery = "90 minutes",
+    was("kinds.former"),
+    was(scope = "kinds.first", key(amount)),
     replay,
     fingerprint(amount),
     bind = claim

@@ -49,12 +49,18 @@ fn a_handler_says_all_that_its_attribute_says() {
     assert_eq!(info.table().to_string(), "inbox.seen");
     assert_eq!((info.guard(), info.busy()), ("savepoint", "fail"));
     assert_eq!(info.retain().map(|time| time.as_secs()), Some(36 * 3600));
+    assert_eq!(info.redelivery().map(|time| time.as_secs()), Some(90 * 60));
+    let was: Vec<_> = info.was().collect();
+    assert_eq!(
+        was,
+        [("kinds.former", info.key()), ("kinds.first", "amount")]
+    );
     assert!(info.replay());
     assert_eq!(info.fingerprint(), Some("amount"));
     assert_eq!(info.each(), None);
     let text = info.to_string();
     let (arguments, place) = text.split_once(" on ").expect("`on` stands between");
-    expect![[r#"scope = "kinds.arguments", key = "id, required(parent), stable(at+1)", replay, fingerprint = "amount", retain = "36 hours", busy = "fail", guard = "savepoint", table = "inbox.seen""#]].assert_eq(arguments);
+    expect![[r#"scope = "kinds.arguments", key = "id, required(parent), stable(at+1)", was(scope = "kinds.former", key = "id, required(parent), stable(at+1)"), was(scope = "kinds.first", key = "amount"), replay, fingerprint = "amount", retain = "36 hours", redelivery = "90 minutes", busy = "fail", guard = "savepoint", table = "inbox.seen""#]].assert_eq(arguments);
     assert!(
         place.starts_with("handlers::kinds::arguments, ") && place.contains("kinds.rs:"),
         "{place}"
