@@ -83,6 +83,8 @@ pub(crate) struct Was {
     pub(crate) name: Span,
     /// The word `key` in it.
     pub(crate) key_name: Option<Span>,
+    /// Nothing of it is refused.
+    pub(crate) is_whole: bool,
 }
 
 /// A stretch of time, as it is written.

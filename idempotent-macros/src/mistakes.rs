@@ -15,6 +15,10 @@ impl Errors {
         self.0 = Some(std::mem::take(self).and(error));
     }
 
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// All mistakes so far, and one more.
     pub(crate) fn and(self, error: Error) -> Error {
         match self.0 {
@@ -50,7 +54,7 @@ impl Errors {
 }
 
 /// The same part in a fingerprint does other harm.
-const FINGERPRINT: [(&str, &str); 10] = [
+const FINGERPRINT: [(&str, &str); 11] = [
     (
         "name the id that the message was given by its producer, for instance `event.id`",
         "name a field that the producer sets, for instance `event.amount`",
@@ -60,6 +64,7 @@ const FINGERPRINT: [(&str, &str); 10] = [
     ("part of the key", "part of the fingerprint"),
     ("outside the key", "outside the fingerprint"),
     ("`key(", "`fingerprint("),
+    ("`key = ", "`fingerprint = "),
     ("the key is too long", "the fingerprint is too long"),
     (
         "so that no duplicate is found",

@@ -183,25 +183,13 @@ fn as_parameter(each: Each, handler: &Handler) -> Each {
 /// The earlier names, each of one to one for the name of now.
 fn former(args: &Args, handler: &Handler, errors: &mut Errors) -> Vec<Former> {
     let mut former = Vec::new();
+    check_names(args, errors);
     for was in &args.was {
         let name = was.key_name.unwrap_or(was.name);
-        if was.scope.is_none() && args.scope.is_none() && args.is_read("scope") {
-            errors.push(diagnostics::was_without_scope(was.name));
-        }
-        let is_same_scope = match (&was.scope, &args.scope) {
-            (None, now) => now.is_some(),
-            (Some(was), Some(now)) => was.value() == now.value(),
-            (Some(_), None) => false,
-        };
-        let is_same_key = was
-            .key
-            .as_ref()
-            .is_none_or(|key| texts(key) == texts(&args.key));
-        if is_same_scope && is_same_key {
-            errors.push(diagnostics::same_as_now(was.name));
-        }
         let parts = was.key.as_ref().map(|key| {
-            check_grain_of_before(key, name, args, errors);
+            if was.is_whole {
+                check_grain_of_before(key, name, args, errors);
+            }
             key::judge_names(key, handler, errors);
             key::judge_offset(key, errors);
             let bound = key
@@ -218,14 +206,48 @@ fn former(args: &Args, handler: &Handler, errors: &mut Errors) -> Vec<Former> {
     former
 }
 
+/// Each scope is that of one key: the keys of two would meet in it.
+fn check_names(args: &Args, errors: &mut Errors) {
+    if !args.is_read("scope") || !args.is_read("key") {
+        return;
+    }
+    let now = args.scope.as_ref().map(LitStr::value);
+    let mut known = vec![(now.clone(), texts(&args.key))];
+    for was in args.was.iter().filter(|was| was.is_whole) {
+        let Some(scope) = was.scope.as_ref().map(LitStr::value).or(now.clone()) else {
+            errors.push(diagnostics::was_without_scope(was.name));
+            continue;
+        };
+        let is_now = now.as_ref() == Some(&scope);
+        let key = texts(was.key.as_ref().unwrap_or(&args.key));
+        let in_scope = known
+            .iter()
+            .find(|(other, _)| other.as_ref() == Some(&scope));
+        match in_scope {
+            Some((_, other)) if *other != key => {
+                let place = was.key_name.unwrap_or(was.name);
+                errors.push(diagnostics::two_keys_in_scope(place, &scope, is_now));
+            }
+            Some(_) if is_now => errors.push(diagnostics::same_as_now(was.name)),
+            Some(_) => errors.push(diagnostics::repeated_was(was.name)),
+            None => known.push((Some(scope), key)),
+        }
+    }
+}
+
 fn texts(key: &[KeyPath]) -> Vec<&str> {
     key.iter().map(|path| path.written.as_str()).collect()
+}
+
+/// A conversion does not make another part.
+fn values(key: &[KeyPath]) -> Vec<&str> {
+    key.iter().map(|path| path.value.as_str()).collect()
 }
 
 /// A key that has all the old parts and more is finer: measured, a record of
 /// before would swallow all of its messages.
 fn check_grain_of_before(was: &[KeyPath], name: Span, args: &Args, errors: &mut Errors) {
-    let (was, now) = (texts(was), texts(&args.key));
+    let (was, now) = (values(was), values(&args.key));
     let more: Vec<String> = now
         .iter()
         .filter(|part| !was.contains(part))
@@ -243,6 +265,10 @@ fn check_each(args: &Args, handler: &Handler, has_key: bool, errors: &mut Errors
     };
     for (name, span) in args.of_one_message() {
         errors.push(diagnostics::excluded_by_each(name, span));
+    }
+    if element == list {
+        errors.push(diagnostics::batch_as_element(element));
+        return false;
     }
     let Some((param, _)) = handler.binding(list) else {
         errors.push(diagnostics::unknown_parameter(
@@ -366,6 +392,8 @@ fn check_grain(args: &Args, handler: &Handler, tx: &Ident, errors: &mut Errors) 
             errors.push(diagnostics::skipped_transaction(name));
         } else if is_in_key(name) {
             errors.push(diagnostics::in_key_and_skipped(name));
+        } else if is_compared(name) {
+            errors.push(diagnostics::compared_and_skipped(name));
         }
     }
     for param in &handler.params {

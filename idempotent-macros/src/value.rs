@@ -49,12 +49,13 @@ impl Value {
         }
     }
 
-    /// `"7 days"`, in whole seconds, of which there is at least one.
+    /// `"7 days"`, in whole seconds, of which there is at least one; a part of one
+    /// counts as a whole.
     pub(crate) fn period(self, name: &Ident) -> syn::Result<Period> {
         let written = self.string(name)?;
         match humantime::parse_duration(&written.value()) {
             Ok(period) if (1..=MOST_SECONDS).contains(&period.as_secs()) => Ok(Period {
-                seconds: period.as_secs(),
+                seconds: period.as_secs() + u64::from(period.subsec_nanos() > 0),
                 written,
             }),
             _ => Err(diagnostics::unread_period(&written)),
@@ -71,6 +72,7 @@ impl Value {
             key: None,
             name: name.span(),
             key_name: None,
+            is_whole: true,
         };
         let mut mistakes = Errors::default();
         if let Ok(scope) = syn::parse2::<LitStr>(list.stream()) {
@@ -88,6 +90,7 @@ impl Value {
                     let (key, of_key) = value.key(&part)?;
                     was.key = Some(key);
                     was.key_name = Some(part.span());
+                    was.is_whole = of_key.is_empty();
                     mistakes = of_key;
                 }
                 _ => return Err(diagnostics::argument_shape(name, first)),

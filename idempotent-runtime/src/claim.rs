@@ -496,7 +496,9 @@ impl<DB: Store> Claimed<'_, '_, DB> {
                 .await
                 .then_some(Unproven::Lost(Lost::Ended)),
             // A privilege is missing, say. Without an answer the transaction is gone too.
-            (Err(Unproven::Failed(error)), Some(_)) if error.as_database_error().is_some() => {
+            (Err(Unproven::Failed(error)), Some(_))
+                if error.as_database_error().is_some() && !DB::FAILURE_ABORTS =>
+            {
                 Some(Unproven::Failed(error))
             }
             _ => None,

@@ -114,6 +114,33 @@ pub(crate) fn same_as_now(span: Span) -> Error {
     )
 }
 
+pub(crate) fn repeated_was(span: Span) -> Error {
+    message(
+        span,
+        "this earlier name stands twice",
+        "keep one of the two",
+    )
+}
+
+/// `is_now`: it is the scope that the handler has.
+pub(crate) fn two_keys_in_scope(span: Span, scope: &str, is_now: bool) -> Error {
+    let help = if is_now {
+        format!(
+            "give the handler another `scope`, and write `was(scope = \"{scope}\", key(...))` for this one"
+        )
+    } else {
+        "keep the one by which the messages that may still come again were processed".to_owned()
+    };
+    message(
+        span,
+        format!(
+            "two keys share the scope `{scope}`: what one message had for its key may be the key of another, \
+             which would be lost"
+        ),
+        help,
+    )
+}
+
 pub(crate) fn was_without_scope(span: Span) -> Error {
     message(
         span,

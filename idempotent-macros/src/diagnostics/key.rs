@@ -278,6 +278,14 @@ pub(crate) fn batch_in_key(list: &Ident, element: &Ident) -> Error {
     )
 }
 
+pub(crate) fn batch_as_element(name: &Ident) -> Error {
+    message(
+        name.span(),
+        format!("`{name}` is both the batch and one message of it"),
+        format!("give one message a name of its own, for instance `each = \"message in {name}\"`"),
+    )
+}
+
 pub(crate) fn no_vec(list: &Type, element: &Ident) -> Error {
     spanned(
         list,
@@ -290,6 +298,14 @@ pub(crate) fn in_key_and_skipped(name: &Ident) -> Error {
     message(
         name.span(),
         format!("`{name}` is both in the key and skipped"),
+        "remove it from `skip`",
+    )
+}
+
+pub(crate) fn compared_and_skipped(name: &Ident) -> Error {
+    message(
+        name.span(),
+        format!("`{name}` is both in the fingerprint and skipped"),
         "remove it from `skip`",
     )
 }

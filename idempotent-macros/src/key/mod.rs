@@ -39,6 +39,8 @@ pub(crate) struct KeyPath {
     pub(crate) text: String,
     /// The same with its wrappers.
     pub(crate) written: String,
+    /// The value that it is a form of: `event.id` of `&event.id.clone()`.
+    pub(crate) value: String,
     pub(crate) presence: Presence,
     pub(crate) assertion: Assertion,
     /// The names that tell what the part stands for, unless it is asserted.

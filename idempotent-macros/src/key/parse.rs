@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 use syn::{Expr, ExprCall, Ident, LitStr, Member, UnOp};
 
 use super::spell::spelled;
-use super::{Assertion, Found, KeyPath, Place, Presence, Tail, asserted, path};
+use super::{Assertion, Found, KeyPath, Place, Presence, Tail, asserted, path, tail};
 use crate::diagnostics;
 use crate::mistakes::{Errors, near};
 use crate::paths::mixed;
@@ -79,6 +79,7 @@ fn parse_part(tokens: &TokenStream) -> syn::Result<KeyPath> {
         roots,
         text: text.to_owned(),
         written: spelled(tokens),
+        value: spelled(tail::value(inner)),
         presence,
         assertion,
         tails,

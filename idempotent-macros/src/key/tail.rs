@@ -4,7 +4,7 @@
 use proc_macro2::Span;
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Expr, ExprMethodCall, Ident, Lit, Member};
+use syn::{Expr, ExprMethodCall, Ident, Lit, Member, UnOp};
 
 /// A name, and where it stands.
 pub(crate) struct Tail {
@@ -83,10 +83,7 @@ impl Tail {
         {
             return Some(tail);
         }
-        let is_conversion = ["as_", "to_", "into_"]
-            .iter()
-            .any(|prefix| method.starts_with(prefix));
-        if is_conversion || FORMS.contains(&&*method) {
+        if is_form(&method) {
             return Self::of(&call.receiver);
         }
         Some(Self::named(&call.method))
@@ -106,6 +103,25 @@ impl Tail {
             span: literal.span(),
             is_root: false,
         })
+    }
+}
+
+fn is_form(method: &str) -> bool {
+    let prefixes = ["as_", "to_", "into_"];
+    prefixes.iter().any(|prefix| method.starts_with(prefix)) || FORMS.contains(&method)
+}
+
+/// The value of which an expression is a form.
+pub(super) fn value(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::MethodCall(call) if call.args.is_empty() && is_form(&call.method.to_string()) => {
+            value(&call.receiver)
+        }
+        Expr::Group(group) => value(&group.expr),
+        Expr::Paren(paren) => value(&paren.expr),
+        Expr::Reference(reference) => value(&reference.expr),
+        Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => value(&unary.expr),
+        expr => expr,
     }
 }
 

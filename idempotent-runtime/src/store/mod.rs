@@ -89,6 +89,9 @@ impl<DB: Backend + Upkeep> Store for DB {}
 
 /// The seam between the handler's frame and one database.
 pub trait Backend: Database {
+    /// Whether a statement that fails takes its transaction along, so that nothing of
+    /// that can be committed any more.
+    const FAILURE_ABORTS: bool;
     /// Whether a connection on which a statement was cut off is of no more use:
     /// sqlx-mysql 0.9.0 loses count of the answers if that was being prepared.
     const CLOSE_IF_CUT: bool;

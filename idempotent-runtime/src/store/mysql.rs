@@ -92,6 +92,7 @@ const NO_SUCH_SAVEPOINT: u16 = 1305;
 impl ManyWriters for MySql {}
 
 impl Backend for MySql {
+    const FAILURE_ABORTS: bool = false;
     const CLOSE_IF_CUT: bool = true;
     type Mark = Mark;
     type Savepoint = Depth;

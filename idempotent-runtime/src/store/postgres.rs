@@ -92,6 +92,7 @@ const NO_SUCH_SAVEPOINT: &str = "3B001";
 impl ManyWriters for Postgres {}
 
 impl Backend for Postgres {
+    const FAILURE_ABORTS: bool = true;
     const CLOSE_IF_CUT: bool = false;
     type Mark = String;
     type Savepoint = Depth;
@@ -192,12 +193,11 @@ impl Backend for Postgres {
             .bind(keys)
             .bind(mark)
             .execute(&mut **tx)
-            .await;
-        match removed {
-            Ok(done) if done.rows_affected() == 0 => Err(Unproven::Lost(Lost::Ended)),
-            // The transaction is aborted, or the connection gone: nothing can be committed.
-            Ok(_) | Err(_) => Ok(()),
+            .await?;
+        if removed.rows_affected() < row.names().count() as u64 {
+            return Err(Unproven::Lost(Lost::Ended));
         }
+        Ok(())
     }
 
     async fn is_committed(tx: &mut Transaction<'_, Self>, row: Row<'_>, mark: &String) -> bool {

@@ -62,6 +62,7 @@ const RELATION: &str = "SELECT EXISTS (SELECT 1 FROM {schema}.sqlite_master WHER
 const GENERIC_ERROR: &str = "1";
 
 impl Backend for Sqlite {
+    const FAILURE_ABORTS: bool = false;
     const CLOSE_IF_CUT: bool = false;
     type Mark = Mark;
     type Savepoint = SavepointName;

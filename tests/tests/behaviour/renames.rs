@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use idempotent_runtime::{Attempts, Outcome, Replay, idempotent, transact};
-use idempotent_tests::{Act, AppError, Double, Engine, Fresh, is_full};
+use idempotent_tests::{Act, AppError, Double, Engine, Fresh, Kind, is_full};
 use sqlx::{Pool, Transaction};
 use tokio::task::JoinSet;
 
@@ -18,6 +18,7 @@ on_every_database!(
     a_missing_part_of_an_earlier_key_is_a_missing_key,
     the_result_and_the_fingerprint_are_those_of_the_old_row,
     a_derived_id_does_not_change,
+    a_new_name_that_cannot_be_taken_back_is_an_error,
     two_releases_side_by_side_run_each_message_once,
 );
 
@@ -242,6 +243,44 @@ async fn the_result_and_the_fingerprint_are_those_of_the_old_row<DB: Engine>(db:
         .await
         .unwrap();
     assert_eq!(again, Replay::Replayed(2010));
+}
+
+/// On Postgres the failure takes the transaction along, in which another message was processed.
+async fn a_new_name_that_cannot_be_taken_back_is_an_error<DB: Engine>(db: &Fresh<DB>) {
+    let (pool, double) = (db.prepared(1).await, Double::new());
+    let (one, two) = (order(1), order(2));
+    let _ = transact!(&pool, tx => old(tx, &one, &double))
+        .await
+        .unwrap();
+    db.run(match DB::KIND {
+        Kind::Postgres => {
+            "CREATE FUNCTION refuses() RETURNS trigger LANGUAGE plpgsql AS \
+             $$BEGIN RAISE 'refused' USING ERRCODE = '40001'; END$$; \
+             CREATE TRIGGER refuses BEFORE DELETE ON processed_messages \
+             FOR EACH ROW EXECUTE FUNCTION refuses()"
+        }
+        Kind::MariaDb => {
+            "CREATE TRIGGER refuses BEFORE DELETE ON processed_messages \
+             FOR EACH ROW SIGNAL SQLSTATE '45000'"
+        }
+        Kind::Sqlite => {
+            "CREATE TRIGGER refuses BEFORE DELETE ON processed_messages \
+             BEGIN SELECT RAISE(ABORT, 'refused'); END"
+        }
+    })
+    .await;
+    let mut tx = pool.begin().await.unwrap();
+    let other = old(&mut tx, &two, &double).await.unwrap();
+    assert_eq!(other, Outcome::Processed(()));
+    let error = renamed(&mut tx, &one, &double).await.unwrap_err();
+    let AppError::Idempotent(error) = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(
+        error.is_retryable(),
+        DB::KIND == Kind::Postgres,
+        "{error:?}"
+    );
 }
 
 async fn a_derived_id_does_not_change<DB: Engine>(db: &Fresh<DB>) {

@@ -10,4 +10,9 @@ async fn handle(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> sqlx::Result<()>
     Ok(())
 }
 
+#[idempotent(key(id), skip(amount), fingerprint(amount))]
+async fn compared(tx: &mut Transaction<'_, Sqlite>, id: i64, amount: i64) -> sqlx::Result<()> {
+    Ok(())
+}
+
 fn main() {}

@@ -11,4 +11,9 @@ async fn number(tx: &mut Transaction<'_, Sqlite>, id: i64) -> sqlx::Result<()> {
     Ok(())
 }
 
+#[idempotent(key(id), retain = "1s", redelivery = "1s 900ms")]
+async fn part_of_a_second(tx: &mut Transaction<'_, Sqlite>, id: i64) -> sqlx::Result<()> {
+    Ok(())
+}
+
 fn main() {}

@@ -24,6 +24,11 @@ async fn slice(tx: &mut Transaction<'_, Sqlite>, msgs: &[Msg]) -> sqlx::Result<(
     Ok(())
 }
 
+#[idempotent(key(msgs.id), each = "msgs in msgs")]
+async fn one_name(tx: &mut Transaction<'_, Sqlite>, msgs: Vec<Msg>) -> sqlx::Result<()> {
+    Ok(())
+}
+
 #[idempotent(key(msg.id), each = "msg in msgs")]
 async fn channel(tx: &mut Transaction<'_, Sqlite>, msgs: Vec<Msg>, channel: u8) -> sqlx::Result<()> {
     Ok(())

@@ -18,4 +18,9 @@ async fn by_type(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> sqlx::Result<()
     Ok(())
 }
 
+#[idempotent(key(msg.id), fingerprint("msg.booked"))]
+async fn quoted(tx: &mut Transaction<'_, Sqlite>, msg: &Msg) -> sqlx::Result<()> {
+    Ok(())
+}
+
 fn main() {}
