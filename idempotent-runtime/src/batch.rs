@@ -93,7 +93,7 @@ fn distinct<'k>(handler: &Handler, keys: &'k [Key]) -> Result<Vec<&'k Key>, Erro
         .enumerate()
         .find_map(|(index, key)| Some((index, key.missing()?)));
     if let Some((index, part)) = missing {
-        let place = format!("message {index} of {} in the batch", keys.len());
+        let place = format!("message {} of {} in the batch", index + 1, keys.len());
         return Err(Error::about(
             handler.scope,
             &place,

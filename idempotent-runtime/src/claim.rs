@@ -137,7 +137,8 @@ pub async fn claim<'a, 'c, R, T, E, O, DB: Store>(
 ) -> Result<Claimed<'a, 'c, DB>, O> {
     let is_age_told = observe::AGES && handler.retain.is_some();
     let recall = match (&key.fingerprint(), frame.codec) {
-        (None, None) if !is_age_told => Recall::Nothing,
+        (None, None) if is_age_told => Recall::Age,
+        (None, None) => Recall::Nothing,
         _ => Recall::Earlier,
     };
     let (key, earlier) = match try_claim(tx, handler, key, recall).await {
@@ -236,10 +237,13 @@ pub async fn finish<R, T, E, O, DB: Store>(
     }
 }
 
-/// Whether a duplicate needs to know what the earlier delivery left.
-#[derive(Clone, Copy)]
+/// What a duplicate needs to know of the earlier delivery.
+#[derive(Clone, Copy, Eq, PartialEq)]
 enum Recall {
     Nothing,
+    /// For the metrics, if it is there to be read.
+    Age,
+    /// What it left: to compare, or to give back.
     Earlier,
 }
 
@@ -364,7 +368,7 @@ async fn claim_or_recall<DB: Store>(
     row: store::Row<'_>,
     recall: Recall,
 ) -> Result<Row<DB::Mark>, Unproven> {
-    loop {
+    for _ in 0..ROUNDS {
         let claimed = if row.others.is_empty() {
             DB::claim(tx, row).await?
         } else {
@@ -373,9 +377,9 @@ async fn claim_or_recall<DB: Store>(
         if let Some(mark) = claimed {
             return Ok(Row::New(mark));
         }
-        let Recall::Earlier = recall else {
+        if recall == Recall::Nothing {
             return Ok(Row::Old(None));
-        };
+        }
         let mut in_flight = false;
         for name in row.names() {
             match DB::recall(tx, row.of(name)).await {
@@ -388,9 +392,17 @@ async fn claim_or_recall<DB: Store>(
         if in_flight {
             return Err(Unproven::InFlight);
         }
+        if recall == Recall::Age {
+            return Ok(Row::Old(None));
+        }
         // Pruned in between: now it is a new message.
     }
+    Err(Unproven::Hidden)
 }
+
+/// How often a key is claimed of which the row is gone when it is read. A pruner
+/// takes it once.
+const ROUNDS: usize = 8;
 
 impl<'a, 'c, DB: Store> Claimed<'a, 'c, DB> {
     /// Claims those of the keys that are new, which are distinct and in order.
@@ -404,10 +416,8 @@ impl<'a, 'c, DB: Store> Claimed<'a, 'c, DB> {
         let Some(first) = keys.first() else {
             return Ok(None);
         };
-        let about = |cause: Cause| {
-            let keys = format!("{} and {} more", first.text(), keys.len() - 1);
-            Error::about(handler.scope, &keys, cause)
-        };
+        let about =
+            |cause: Cause| Error::about(handler.scope, &one_of(first.text(), keys.len()), cause);
         if !is_open(tx) {
             return Err(about(Lost::NotOpen.into()));
         }
@@ -508,7 +518,24 @@ impl<DB: Store> Claimed<'_, '_, DB> {
     }
 
     fn error(&self, cause: impl Into<Cause>) -> Error {
-        Error::about(self.handler.scope, self.key.text(), cause)
+        // Earlier names of a message are no other messages.
+        let messages = match self.key.former() {
+            [] => 1 + self.others.len(),
+            _ => 1,
+        };
+        Error::about(
+            self.handler.scope,
+            &one_of(self.key.text(), messages),
+            cause,
+        )
+    }
+}
+
+/// How the first of some keys is named.
+fn one_of(first: &str, keys: usize) -> String {
+    match keys {
+        0 | 1 => first.to_owned(),
+        _ => format!("{first} and {} more", keys - 1),
     }
 }
 

@@ -316,6 +316,10 @@ impl From<Unproven> for Cause {
         match unproven {
             Unproven::Lost(lost) => Self::TransactionLost(lost),
             Unproven::InFlight => Self::InFlight,
+            Unproven::Hidden => Self::Table(
+                "the key is there, and its row cannot be read: does the table have row-level security?"
+                    .to_owned(),
+            ),
             Unproven::Unsupported(fact) => Self::Unsupported(fact),
             Unproven::Failed(error) => Self::Sqlx(error),
         }

@@ -9,6 +9,9 @@ use crate::error::{Cause, Error};
 /// tells whether keys are kept long enough.
 pub(crate) const AGES: bool = cfg!(feature = "metrics");
 
+/// That of the crate, whichever module speaks.
+const TARGET: &str = "idempotent_runtime";
+
 /// What became of a delivery, where the handler itself did not fail.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Decision {
@@ -52,7 +55,7 @@ impl Decision {
 /// before, where the row was read.
 pub(crate) fn decided(scope: &'static str, key: &str, decision: Decision, age: Option<f64>) {
     let name = decision.name();
-    tracing::debug!(scope, key, decision = name, age, "message {name}");
+    tracing::debug!(target: TARGET, scope, key, decision = name, age, "message {name}");
     count(scope, decision, 1);
     if let Some(age) = age {
         record_age(scope, age);
@@ -62,6 +65,7 @@ pub(crate) fn decided(scope: &'static str, key: &str, decision: Decision, age: O
 /// The same of a batch, whose messages are not told one by one.
 pub(crate) fn decided_of_batch(scope: &'static str, processed: usize, duplicates: usize) {
     tracing::debug!(
+        target: TARGET,
         scope,
         decision = "batch",
         processed,
@@ -82,16 +86,20 @@ pub(crate) fn failed(error: &Error) {
     };
     let name = decision.name();
     match decision {
-        Decision::InFlight => tracing::debug!(scope, key, decision = name, "message {name}"),
-        Decision::TransactionLost => tracing::error!(scope, decision = name, "message {name}"),
-        _ => tracing::warn!(scope, decision = name, "message {name}"),
+        Decision::InFlight => {
+            tracing::debug!(target: TARGET, scope, key, decision = name, "message {name}");
+        }
+        Decision::TransactionLost => {
+            tracing::error!(target: TARGET, scope, decision = name, "message {name}");
+        }
+        _ => tracing::warn!(target: TARGET, scope, decision = name, "message {name}"),
     }
     count(scope, decision, 1);
 }
 
 /// Says that `transact!` runs a transaction again.
 pub(crate) fn retried() {
-    tracing::debug!(decision = "retried", "transaction retried");
+    tracing::debug!(target: TARGET, decision = "retried", "transaction retried");
     #[cfg(feature = "metrics")]
     metrics::counter!("idempotent_retries_total").increment(1);
 }

@@ -92,6 +92,9 @@ impl Table {
     /// there twice. A broker that still has the message, or an upstream that sends
     /// it again, delivers it without asking you. So undo first, then forget.
     ///
+    /// A handler with `was(…)` has a row under each of its names: forget them all, or
+    /// the next delivery is a duplicate by the one that is left.
+    ///
     /// A delivery that is under way is not stopped. Its key is not there yet for
     /// Postgres (`false`); MariaDB and SQLite wait for its end, and then delete what
     /// it has committed.

@@ -184,7 +184,8 @@ impl<DB: Store> Pruner<DB> {
 
     /// Also deletes the rows of this scope that carry no expiry and were processed
     /// longer ago than this: those of a handler that has no `retain`, or had none
-    /// then. For several scopes, call it for each.
+    /// then. For several scopes, and for the earlier ones of a handler with `was(…)`,
+    /// call it for each.
     ///
     /// It reads all rows of the scope, in the order of the primary key.
     pub fn older_than(mut self, scope: impl Into<String>, age: Duration) -> Self {

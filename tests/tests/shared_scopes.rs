@@ -29,6 +29,16 @@ impl Service {
     }
 }
 
+#[idempotent(key(id), scope = "receipts.store", was("receipts"))]
+async fn store(_tx: &mut Transaction<'_, Sqlite>, id: i64) -> sqlx::Result<i64> {
+    Ok(id)
+}
+
+#[idempotent(key(id), scope = "receipts.send", was("receipts"))]
+async fn send(_tx: &mut Transaction<'_, Sqlite>, id: i64) -> sqlx::Result<i64> {
+    Ok(id)
+}
+
 /// Its keys are elsewhere.
 #[idempotent(key(id), scope = "notify", table = "inbox.seen")]
 async fn sms(_tx: &mut Transaction<'_, Sqlite>, id: i64) -> sqlx::Result<i64> {
@@ -39,7 +49,21 @@ async fn sms(_tx: &mut Transaction<'_, Sqlite>, id: i64) -> sqlx::Result<i64> {
 fn handlers_that_share_a_scope_are_all_named() {
     let error = check_scopes().unwrap_err().to_string();
     let lines: Vec<&str> = error.lines().collect();
-    let [fact, "", shared, fax, email, push, help] = lines[..] else {
+    let [
+        fact,
+        "",
+        shared,
+        fax,
+        email,
+        push,
+        help,
+        "",
+        earlier,
+        send,
+        store,
+        keep,
+    ] = lines[..]
+    else {
         panic!("{error}");
     };
     assert_eq!(fact, "some handlers share a scope");
@@ -47,7 +71,24 @@ fn handlers_that_share_a_scope_are_all_named() {
         shared,
         "`notify` is the scope of 3 handlers, which swallow each other's messages"
     );
-    for (line, function) in [(fax, "Service::fax"), (email, "email"), (push, "push")] {
+    assert_eq!(
+        earlier,
+        "`receipts` is the scope of 2 handlers, which swallow each other's messages"
+    );
+    assert_eq!(
+        keep,
+        "help: keep `was` on the one handler that has its messages now"
+    );
+    for line in [send, store] {
+        assert!(line.ends_with(", by `was`"), "{line}");
+    }
+    for (line, function) in [
+        (fax, "Service::fax"),
+        (email, "email"),
+        (push, "push"),
+        (send, "send"),
+        (store, "store"),
+    ] {
         let expected = format!("    shared_scopes::{function}, tests/tests/shared_scopes.rs:");
         assert!(line.starts_with(&expected), "{line}");
     }
@@ -57,7 +98,7 @@ fn handlers_that_share_a_scope_are_all_named() {
 #[test]
 fn the_lock_file_does_not_cure_that() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shared_scopes.lock");
-    fs::write(&path, "notify\tid\nnotify\torder\nnotify\tid\tinbox.seen\n").unwrap();
+    fs::write(&path, "notify\tid\nnotify\torder\nnotify\tid\tinbox.seen\nreceipts.send\tid\nreceipts.store\tid\n").unwrap();
     let error = check_lock(&path).unwrap_err().to_string();
     assert!(
         error.contains("`notify` is the scope of 3 handlers"),

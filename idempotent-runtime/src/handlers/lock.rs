@@ -59,7 +59,8 @@ pub fn check_lock(path: impl AsRef<Path>) -> Result<(), LockError> {
     check(path, &all, Mode::of(mode.as_deref())?)
 }
 
-/// Checks that no two handlers share a scope. [`check_lock`] does it, too.
+/// Checks that no two handlers share a scope, also not one that is the earlier name of another
+/// (`was`). [`check_lock`] does it, too.
 ///
 /// Handlers whose keys are in different tables may.
 ///
@@ -211,21 +212,64 @@ fn text_of(all: &[&HandlerInfo]) -> String {
     HEADER.to_owned() + &lines.collect::<String>()
 }
 
+/// A scope in which a handler claims: its own, or an earlier one.
+struct Claims<'a> {
+    scope: &'a str,
+    table: String,
+    is_earlier: bool,
+    by: &'a HandlerInfo,
+}
+
+impl<'a> Claims<'a> {
+    fn of(info: &'a HandlerInfo) -> Vec<Self> {
+        let claims = |scope, is_earlier| Self {
+            scope,
+            table: info.table().to_string(),
+            is_earlier,
+            by: info,
+        };
+        let mut earlier: Vec<&str> = info.was().map(|(scope, _)| scope).collect();
+        earlier.sort_unstable();
+        earlier.dedup();
+        let earlier = earlier.into_iter().filter(|scope| *scope != info.scope());
+        let earlier = earlier.map(|scope| claims(scope, true));
+        std::iter::once(claims(info.scope(), false))
+            .chain(earlier)
+            .collect()
+    }
+
+    fn is_shared_with(&self, other: &Self) -> bool {
+        self.scope == other.scope && self.table == other.table
+    }
+
+    fn place(&self) -> String {
+        let place = self.by.place();
+        if self.is_earlier {
+            format!("{place}, by `was`")
+        } else {
+            place
+        }
+    }
+}
+
 fn shared_scopes(all: &[&HandlerInfo]) -> Vec<String> {
-    let mut all = all.to_vec();
-    let name = |info: &HandlerInfo| (info.scope(), info.table().to_string());
-    all.sort_by_key(|info| name(info));
-    let groups = all.chunk_by(|one, other| name(one) == name(other));
+    let mut claims: Vec<Claims<'_>> = all.iter().flat_map(|info| Claims::of(info)).collect();
+    claims.sort_by(|one, other| (one.scope, &one.table).cmp(&(other.scope, &other.table)));
+    let groups = claims.chunk_by(Claims::is_shared_with);
     groups
-        .filter_map(|group| match group {
-            [first, _, ..] => Some(format!(
-                "`{}` is the scope of {} handlers, which swallow each other's messages\n{}\n\
-                 help: give all but one another scope",
-                first.scope(),
+        .filter(|group| group.len() > 1)
+        .map(|group| {
+            let help = if group.iter().any(|claims| claims.is_earlier) {
+                "keep `was` on the one handler that has its messages now"
+            } else {
+                "give all but one another scope"
+            };
+            format!(
+                "`{}` is the scope of {} handlers, which swallow each other's messages\n{}\nhelp: {help}",
+                group[0].scope,
                 group.len(),
-                indented(group.iter().map(|info| info.place()))
-            )),
-            _ => None,
+                indented(group.iter().map(Claims::place))
+            )
         })
         .collect()
 }
@@ -313,29 +357,30 @@ fn gone(line: &Line, now: &[(Line, &HandlerInfo)], locked: &[Line]) -> String {
         is_new(now)
             && (now.key == *key || now.scope.contains('(') && function(now) == function(line))
     });
-    let mut ways: Vec<String> = candidates
+    let ways: Vec<String> = candidates
         .map(|(now, info)| {
             let was = if now.key == *key {
                 format!("`was({scope:?})`")
             } else {
                 format!("`was(scope = {scope:?}, key = {key:?})`")
             };
-            format!(
-                "help: add {was} to {}, if that has its messages now",
-                info.place()
-            )
+            format!("add {was} to {}", info.place())
         })
         .collect();
-    if ways.is_empty() {
-        ways.push(format!(
-            "help: add `was({scope:?})` to the handler that has its messages now; if none has, accept"
-        ));
-    }
+    let help = match &ways[..] {
+        [] => format!(
+            "add `was({scope:?})` to the handler that has its messages now; if none has, accept"
+        ),
+        [way] => format!("{way}, if that has its messages now"),
+        ways => format!(
+            "to the one that has its messages now, and to no other,\n{}",
+            indented(ways.iter().cloned())
+        ),
+    };
     format!(
         "`{scope}` with the key `{key}` is gone: what it has processed would run again under another scope\n\
-         {}\n\
-         help: if its crate is not linked into this test, write `use its_crate as _;`",
-        ways.join("\n")
+         help: {help}\n\
+         help: if its crate is not linked into this test, write `use its_crate as _;`"
     )
 }
 
@@ -369,7 +414,6 @@ mod tests {
     fn a_change_that_says_was_needs_only_to_be_written() {
         for (was, committed) in [
             (&[("notify", "")], "notify\tevent.id"),
-            (&[("", "event.number")], "notice\tevent.number"),
             (&[("notify", "event.number")], "notify\tevent.number"),
         ] {
             let found = differences(&[&notice("event.id", was)], committed);

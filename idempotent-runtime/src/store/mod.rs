@@ -7,7 +7,7 @@
 //! rows, no leases, no session locks; a crash leaves nothing to clean up.
 //!
 //! *Claim.* The key's row is inserted first. The unique index makes a
-//! concurrent duplicate wait until the first transaction ends: `false` is
+//! concurrent duplicate wait until the first transaction ends: `None` is
 //! returned only for a key that is committed, or that this transaction claimed
 //! before. Every doubt is an error.
 //!
@@ -26,7 +26,7 @@
 //! wrote. Where the claiming transaction is gone, `is_committed` tells a handler
 //! that committed it from one that lost it to a deadlock.
 //!
-//! *Isolation.* On Postgres, READ COMMITTED gives `false` for a concurrent
+//! *Isolation.* On Postgres, READ COMMITTED gives `None` for a concurrent
 //! duplicate; REPEATABLE READ and SERIALIZABLE raise 40001, which is
 //! retryable. MariaDB's unique check reads the latest version at every level.
 //! SQLite has one writer at a time.
@@ -279,6 +279,8 @@ pub enum Unproven {
     Lost(Lost),
     /// Another transaction has the key, and is open.
     InFlight,
+    /// The key is there, and its row cannot be read.
+    Hidden,
     /// The server cannot do what the handler asks for.
     Unsupported(&'static str),
     /// The database did not say.

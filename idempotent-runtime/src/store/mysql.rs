@@ -43,6 +43,11 @@ const RECALL: &str = "SELECT date_format(processed_at, '%Y-%m-%dT%H:%i:%s.%fZ'),
 const STORE: &str =
     "UPDATE {table} SET result = X'{result}' WHERE scope = '{scope}' AND `key` = '{key}'";
 const DELETE: &str = "DELETE FROM {table} WHERE scope = '{scope}' AND `key` = '{key}'";
+/// Row by row in the order of the names, so that no other one is locked.
+const DELETE_ALL: &str = "DELETE m FROM JSON_TABLE('[{names}]', '$[*]' COLUMNS ( \
+     s varchar(128) CHARACTER SET ascii COLLATE ascii_bin PATH '$[0]', \
+     k varchar(255) CHARACTER SET ascii COLLATE ascii_bin PATH '$[1]')) AS j \
+     STRAIGHT_JOIN {table} AS m FORCE INDEX (PRIMARY) ON m.scope = j.s AND m.`key` = j.k";
 /// `IGNORE` is tolerable here alone: lengths and NULLs cannot be wrong, and a key
 /// that is not returned is there, unless another unique index stood in its way.
 const CLAIM_ALL: &str = "INSERT IGNORE INTO {table} (scope, `key`{columns}) SELECT j.s, j.k{values} \
@@ -214,7 +219,11 @@ impl Backend for MySql {
     ) -> Result<(), Unproven> {
         // Sent together: without the savepoint the delete is not reached, where
         // it could hit the row of another consumer.
-        let delete = for_each(row, DELETE);
+        let delete = if row.others.is_empty() {
+            DELETE.to_owned()
+        } else {
+            DELETE_ALL.replace("{names}", &json(&row.names().collect::<Vec<_>>()))
+        };
         let remove = format!("RELEASE SAVEPOINT {}; {delete}", mark.savepoint);
         run(tx, &remove, row)
             .await

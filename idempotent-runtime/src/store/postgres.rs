@@ -31,7 +31,7 @@ const CLAIM_ALL: &str = "INSERT INTO {table} (scope, key{columns}) SELECT s, k{v
 /// then a name may be committed all the same, and another copy be open.
 const CLAIM_OR_FAIL: &str = "WITH RECURSIVE u AS (SELECT s, k, n FROM unnest($1::text[], $2::text[]) \
      WITH ORDINALITY AS u (s, k, n)), l (n, ok) AS (SELECT 0::bigint, true UNION ALL \
-     SELECT u.n, pg_try_advisory_xact_lock(hashtextextended(s || E'\\n' || k, 0)) \
+     SELECT u.n, pg_try_advisory_xact_lock(hashtextextended(s || E'\\n' || k, '{table}'::regclass::oid::bigint)) \
      FROM l JOIN u ON u.n = l.n + 1 WHERE l.ok), \
      i AS (INSERT INTO {table} (scope, key{columns}) SELECT s, k{values} FROM u \
      WHERE (SELECT bool_and(ok) FROM l) ORDER BY n ON CONFLICT (scope, key) DO NOTHING \
@@ -45,8 +45,9 @@ const RECALL: &str = "SELECT to_char(processed_at AT TIME ZONE 'UTC', 'YYYY-MM-D
 const STORE: &str = "UPDATE {table} SET result = $4 \
      WHERE (scope, key) IN (SELECT * FROM unnest($1::text[], $2::text[])) \
      AND pg_current_xact_id_if_assigned()::text || '/' || xmin::text = $3";
+/// A snapshot may still hold an older row of the key, which was deleted since.
 const PROVE: &str = "SELECT pg_current_xact_id_if_assigned()::text || '/' || xmin::text \
-     FROM {table} WHERE scope = $1 AND key = $2";
+     FROM {table} WHERE scope = $1 AND key = $2 ORDER BY xmin::text = split_part($3, '/', 2) DESC LIMIT 1";
 const REMOVE: &str = "DELETE FROM {table} WHERE (scope, key) IN (SELECT * FROM unnest($1::text[], $2::text[])) \
      AND pg_current_xact_id_if_assigned()::text || '/' || xmin::text = $3";
 const COMMITTED: &str = "SELECT EXISTS (SELECT FROM {table} WHERE scope = $1 AND key = $2 \
@@ -177,6 +178,7 @@ impl Backend for Postgres {
         let proof = query_scalar::<_, Option<String>>(sql(PROVE, row.table, '"'))
             .bind(row.scope)
             .bind(row.key)
+            .bind(mark)
             .fetch_optional(&mut **tx)
             .await;
         proven(proof.map(Option::flatten), mark)
@@ -246,7 +248,8 @@ impl Backend for Postgres {
         });
         let prove = PROVE
             .replace("$1", &format!("'{}'", row.scope))
-            .replace("$2", &format!("'{}'", row.key));
+            .replace("$2", &format!("'{}'", row.key))
+            .replace("$3", &format!("'{mark}'"));
         let store = store.unwrap_or_default();
         let release = format!("{store}{prove}; {}", nested::release(*savepoint));
         match raw_sql(sql(&release, row.table, '"'))

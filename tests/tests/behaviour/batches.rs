@@ -209,7 +209,7 @@ async fn a_message_without_a_key_fails_the_batch_before_it_runs<DB: Engine>(db: 
         };
         assert!(said.is_missing_key());
         assert!(
-            said.to_string().contains("message 1 of 3 in the batch"),
+            said.to_string().contains("message 2 of 3 in the batch"),
             "{said}"
         );
         assert_eq!(runs.load(Ordering::SeqCst), 0);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use idempotent_runtime::{
-    Attempts, Disposition, ManyWriters, Outcome, Replay, disposition, idempotent, transact,
+    Attempts, Disposition, ManyWriters, Outcome, Replay, Table, disposition, idempotent, transact,
 };
 use idempotent_tests::{Act, AppError, Double, Engine, Fresh};
 use sqlx::{Pool, Transaction};
@@ -14,6 +14,7 @@ on_servers!(
     while_the_first_is_open_a_second_fails_at_once,
     a_committed_key_is_a_duplicate_while_another_copy_is_open,
     other_keys_are_not_in_flight,
+    the_key_of_another_table_is_not_in_flight,
     after_a_failure_of_the_first_a_second_runs,
     nothing_leaks_into_the_pool,
     transact_tries_until_the_first_has_ended,
@@ -181,6 +182,34 @@ async fn other_keys_are_not_in_flight<DB: Engine + ManyWriters>(db: &Fresh<DB>) 
         }
         first.end().await.unwrap().processed().unwrap();
     }
+}
+
+#[idempotent(
+    key(id),
+    skip(double),
+    scope = "verified",
+    busy = "fail",
+    table = "other_messages"
+)]
+async fn in_another_table<DB: Engine + ManyWriters>(
+    tx: &mut Transaction<'_, DB>,
+    id: &str,
+    double: &Double,
+) -> Result<(), AppError> {
+    double.run(tx, id).await
+}
+
+async fn the_key_of_another_table_is_not_in_flight<DB: Engine + ManyWriters>(db: &Fresh<DB>) {
+    let pool = db.prepared(2).await;
+    let other = Table::named("other_messages").unwrap();
+    other.migrate(&pool).await.unwrap();
+    let open = Open::start(&pool, "verified", "1", Act::Hold).await;
+    let double = Double::new();
+    let mut tx = pool.begin().await.unwrap();
+    let outcome = in_another_table(&mut tx, "1", &double).await.unwrap();
+    assert_eq!(outcome, Outcome::Processed(()));
+    tx.rollback().await.unwrap();
+    assert_eq!(open.end().await.unwrap(), Outcome::Processed(()));
 }
 
 async fn after_a_failure_of_the_first_a_second_runs<DB: Engine + ManyWriters>(db: &Fresh<DB>) {

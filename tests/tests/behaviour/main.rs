@@ -17,6 +17,7 @@ mod cut_off;
 mod errors;
 mod failures;
 mod fingerprint;
+mod hidden_rows;
 mod isolation;
 #[path = "../keys/mod.rs"]
 mod keys;
@@ -25,6 +26,7 @@ mod mariadb_facts;
 mod migrating;
 mod misdeeds;
 mod observability;
+mod old_snapshots;
 mod one_transaction;
 mod privileges;
 mod pruning;

@@ -151,7 +151,7 @@ impl Visit for Fields<'_> {
 
 impl Subscriber for Collector {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        metadata.target().starts_with("idempotent_runtime")
+        metadata.target() == "idempotent_runtime"
     }
 
     fn event(&self, event: &Event<'_>) {

@@ -21,6 +21,7 @@ on_every_database!(
     a_result_of_another_type_is_unreadable_and_nothing_runs,
     a_lost_transaction_stores_nothing,
     results_of_every_shape_come_back,
+    every_float_comes_back_as_it_was,
 );
 
 /// What a payment ends with, also where it is refused.
@@ -337,4 +338,22 @@ async fn results_of_every_shape_come_back<DB: Engine>(db: &Fresh<DB>) {
         transact!(&pool, tx => unit(tx, "1")).await.unwrap(),
         Replay::Replayed(())
     );
+}
+
+/// Many a float's shortest text is read back as its neighbour, unless that is asked for.
+async fn every_float_comes_back_as_it_was<DB: Engine>(db: &Fresh<DB>) {
+    #[idempotent(key(id), scope = "prices", replay)]
+    async fn prices<DB: Engine>(
+        tx: &mut Transaction<'_, DB>,
+        id: i64,
+    ) -> Result<Vec<f64>, AppError> {
+        let _ = (tx, id);
+        Ok((1..10_000).map(|cents| f64::from(cents) * 1.19).collect())
+    }
+
+    let pool = db.prepared(1).await;
+    let first = transact!(&pool, tx => prices(tx, 1)).await.unwrap();
+    let again = transact!(&pool, tx => prices(tx, 1)).await.unwrap();
+    assert!(!first.is_replayed() && again.is_replayed());
+    assert_eq!(first.into_inner(), again.into_inner());
 }
