@@ -1,19 +1,26 @@
 //! Keys whose time has come go; all others stay; and nobody is disturbed.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::error::Error as StdError;
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
 
 use idempotent_runtime::{
     Outcome, Pruner, Replay, Table, forget, idempotent, lookup, migrate, pruner, transact,
 };
 use idempotent_tests::{
-    Act, AppError, CutAt, Double, Engine, Fresh, Guarded, Kind, Recorder, Verify, until,
+    Act, AppError, CutAt, Double, Engine, Fresh, Guarded, Kind, Recorder, Replayed, Verify,
+    is_full, until,
 };
 use sqlx::pool::PoolOptions;
 use sqlx::{Pool, Postgres, Sqlite, Transaction};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
 use crate::cut_off::at_every_poll;
 
@@ -22,9 +29,13 @@ on_every_database!(
     unbounded_rows_of_a_named_scope_go_by_age,
     more_rows_than_a_batch_go_in_batches,
     options_that_make_no_sense_are_refused,
+    the_greatest_age_deletes_nothing,
+    cancelled_after_three_batches_what_they_deleted_stays,
+    the_statements_that_are_sent_use_an_index,
     a_pruned_key_runs_again,
     another_table_is_pruned,
     two_pruners_and_many_claimers_at_once,
+    fifty_workers_and_two_pruners_end_with_each_message_once,
     claims_of_expired_keys_race_with_the_pruner,
     a_stopped_task_ends_its_batch_and_gives_totals,
     a_dropped_task_stops,
@@ -209,6 +220,10 @@ async fn options_that_make_no_sense_are_refused<DB: Engine>(db: &Fresh<DB>) {
             "age of 0",
         ),
         (pruner(&pool).older_than("s", Duration::MAX), "1 000 years"),
+        (
+            pruner(&pool).older_than("s", GREATEST_AGE + Duration::from_micros(1)),
+            "1 000 years",
+        ),
         (pruner(&pool).older_than("it's", day), "not a scope"),
         (pruner(&pool).older_than("", day), "not a scope"),
     ];
@@ -218,9 +233,192 @@ async fn options_that_make_no_sense_are_refused<DB: Engine>(db: &Fresh<DB>) {
         assert!(error.to_string().contains(fact), "{text}: {error}");
         assert!(!error.is_retryable());
     }
-    let started = pruner(&pool).batch(0).start();
-    assert!(started.unwrap_err().to_string().contains("batch of 0"));
+    for pruner in [
+        pruner(&pool).batch(0),
+        pruner(&pool).older_than("s", Duration::ZERO),
+        pruner(&pool).older_than("s", Duration::MAX),
+    ] {
+        let text = format!("{pruner:?}");
+        assert!(pruner.start().is_err(), "{text}");
+    }
     assert_eq!(db.rows("processed_messages").await, 5);
+}
+
+const GREATEST_AGE: Duration = Duration::from_hours(1_000 * 365 * 24);
+
+/// It is no more than an age: no time before it is out of range.
+async fn the_greatest_age_deletes_nothing<DB: Engine>(db: &Fresh<DB>) {
+    let pool = db.prepared(1).await;
+    fill(db, Rows("old", 5, -1_000_000_000, None)).await;
+    let pruned = pruner(&pool).older_than("old", GREATEST_AGE).run();
+    assert_eq!(pruned.await.unwrap().rows, 0);
+    let pruned = pruner(&pool).older_than("old", Duration::from_secs(999_999_999));
+    assert_eq!(pruned.run().await.unwrap().rows, 5);
+}
+
+async fn cancelled_after_three_batches_what_they_deleted_stays<DB: Engine>(db: &Fresh<DB>) {
+    let pool = db.prepared(1).await;
+    fill(db, Rows("past", 1_000, -100, Some(-10))).await;
+    let third = Arc::new(Notify::new());
+    let notify = Arc::clone(&third);
+    let pruning = quick(&pool).on_progress(move |pruned| {
+        if pruned.batches == 3 {
+            notify.notify_one();
+        }
+    });
+    tokio::select! {
+        biased;
+        () = third.notified() => {}
+        pruned = pruning.run() => panic!("{pruned:?}"),
+    }
+    // Where the database was faster, another batch is under way: all of it, or none.
+    db.until_idle().await;
+    let rest = quick(&pool).run().await.unwrap();
+    assert!(!rest.contended);
+    assert!([600, 700].contains(&rest.rows), "{rest:?}");
+    assert_eq!(db.rows("processed_messages").await, 0);
+}
+
+/// Collects the statements that sqlx sends, also those of SQLite's threads: so it
+/// is the process's, and each database has a table of another name.
+#[derive(Clone, Default)]
+struct Sent(Arc<Mutex<Vec<String>>>);
+
+impl Sent {
+    fn collector() -> Self {
+        static SENT: OnceLock<Sent> = OnceLock::new();
+        let sent = SENT.get_or_init(|| {
+            let sent = Self::default();
+            tracing::subscriber::set_global_default(sent.clone()).unwrap();
+            sent
+        });
+        sent.clone()
+    }
+
+    /// The statements that name a table.
+    fn naming(&self, table: &str) -> Vec<String> {
+        let mut sent = self.0.lock().unwrap().clone();
+        sent.retain(|sql| sql.contains(table));
+        sent
+    }
+}
+
+impl Visit for Sent {
+    fn record_debug(&mut self, _: &Field, _: &dyn Debug) {}
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "db.statement" {
+            self.0.lock().unwrap().push(value.trim().to_owned());
+        }
+    }
+}
+
+impl Subscriber for Sent {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "sqlx::query"
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut self.clone());
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// Puts literals in the place of what was bound.
+fn bound<DB: Engine>(sql: &str, from: &str) -> String {
+    let is_batch = sql.contains("DELETE");
+    let rest: &[&str] = match (sql.contains("expires_at IS NULL"), is_batch) {
+        (false, false) => &[],
+        (false, true) => &["20"],
+        (true, false) => &["'old'", "1000"],
+        (true, true) if DB::KIND == Kind::MariaDb => &["'old'", "1000", "20"],
+        (true, true) => &["20", "'old'", "1000"],
+    };
+    let mut sql = sql.to_owned();
+    for (number, value) in std::iter::once(&from).chain(rest).enumerate() {
+        let numbered = number + 1;
+        sql = match DB::KIND {
+            Kind::Postgres => sql.replace(&format!("${numbered}"), value),
+            Kind::MariaDb => sql.replacen('?', value, 1),
+            Kind::Sqlite => sql.replace(&format!("?{numbered}"), value),
+        };
+    }
+    sql
+}
+
+/// A look and a batch, of expired rows and of old ones, among many others.
+async fn the_statements_that_are_sent_use_an_index<DB: Engine>(db: &Fresh<DB>) {
+    let pool = db.prepared(1).await;
+    let name = format!("explained_{:?}", DB::KIND).to_lowercase();
+    let table = Table::named(name.clone()).unwrap();
+    table.migrate(&pool).await.unwrap();
+    fill_table(db, &name, Rows("a", 6_000, -100, Some(1_000))).await;
+    fill_table(db, &name, Rows("old", 300, -100, None)).await;
+    fill_table(db, &name, Rows("other", 6_000, -100, None)).await;
+    fill_table(db, &name, Rows("past", 300, -100, Some(-10))).await;
+    db.run(&match DB::KIND {
+        Kind::Postgres | Kind::Sqlite => format!("ANALYZE {name}"),
+        Kind::MariaDb => format!("ANALYZE TABLE {name}"),
+    })
+    .await;
+
+    let sent = Sent::collector();
+    let before = sent.naming(&name).len();
+    let pruned = table
+        .pruner(&pool)
+        .batch(20)
+        .pause(Duration::ZERO)
+        .older_than("old", Duration::from_secs(1))
+        .run();
+    assert_eq!(pruned.await.unwrap().rows, 600);
+    let mut sent = sent.naming(&name).split_off(before);
+    sent.retain(|sql| !sql.contains("has_any_column_privilege"));
+    sent.sort();
+    sent.dedup();
+    assert_eq!(sent.len(), 4, "{sent:#?}");
+
+    // As they were.
+    fill_table(db, &name, Rows("old", 300, -100, None)).await;
+    fill_table(db, &name, Rows("past", 300, -100, Some(-10))).await;
+    let mut conn = pool.acquire().await.unwrap();
+    for sql in sent {
+        let is_old = sql.contains("expires_at IS NULL");
+        let from = match DB::KIND {
+            _ if is_old => "'k000100'",
+            Kind::Sqlite => "'1'",
+            _ => "'2000-01-01'",
+        };
+        let plan = DB::plan(&mut conn, &bound::<DB>(&sql, from)).await.unwrap();
+        println!("{sql}\n{plan}");
+        let index = match (DB::KIND, is_old) {
+            (Kind::MariaDb, false) => "\"key\": \"expires_at\"".to_owned(),
+            (Kind::MariaDb, true) => "\"key\": \"PRIMARY\"".to_owned(),
+            (Kind::Postgres, false) => format!("using {name}_expires_at"),
+            (Kind::Postgres, true) => format!("using {name}_pkey"),
+            (Kind::Sqlite, false) => format!("INDEX {name}_expires_at"),
+            (Kind::Sqlite, true) => "USING PRIMARY KEY".to_owned(),
+        };
+        assert!(plan.contains(&index), "{sql}\n{plan}");
+        let scan = match DB::KIND {
+            Kind::MariaDb => "\"access_type\": \"ALL\"".to_owned(),
+            Kind::Postgres => format!("Seq Scan on {name}"),
+            Kind::Sqlite => format!("SCAN {name}"),
+        };
+        // MariaDB reads its own list of a batch from end to end.
+        let own = plan.matches("\"table_name\": \"<derived").count();
+        assert_eq!(plan.matches(&scan).count(), own, "{sql}\n{plan}");
+    }
 }
 
 async fn a_pruned_key_runs_again<DB: Engine>(db: &Fresh<DB>) {
@@ -265,41 +463,155 @@ async fn another_table_is_pruned<DB: Engine>(db: &Fresh<DB>) {
     assert!(forget(&pool, "past", "k000000").await.unwrap());
 }
 
+/// Each pruner has connections of its own, as in another process.
 async fn two_pruners_and_many_claimers_at_once<DB: Engine>(db: &Fresh<DB>) {
-    let claimers = 4;
+    let (expired, live, batch) = if is_full() {
+        (200_000, 400_000, 1_000)
+    } else {
+        (3_000, 300, 100)
+    };
     let pool = db.prepared(8).await;
-    fill(db, Rows("past", 3_000, -100, Some(-10))).await;
-    fill(db, Rows("future", 300, -100, Some(1_000))).await;
-    fill(db, Rows("unbounded", 300, -100, None)).await;
+    fill(db, Rows("past", expired, -100, Some(-10))).await;
+    fill(db, Rows("future", live, -100, Some(100_000))).await;
+    fill(db, Rows("unbounded", live, -100, None)).await;
+    let pruned = Arc::new(AtomicBool::new(false));
     let mut claims = JoinSet::new();
-    for claimer in 0..claimers {
-        let pool = pool.clone();
+    for claimer in 0..4 {
+        let (pool, pruned) = (pool.clone(), Arc::clone(&pruned));
         claims.spawn(async move {
-            for message in 0..50 {
-                let id = format!("{claimer}-{message}");
+            let mut latencies = Vec::new();
+            while latencies.len() < 50 || !pruned.load(Ordering::SeqCst) {
+                let id = format!("{claimer}-{}", latencies.len());
+                let start = Instant::now();
                 let outcome = transact!(&pool, tx => week(tx, &id)).await?;
+                latencies.push(start.elapsed());
                 assert_eq!(outcome, Replay::Processed(7), "{id}");
             }
-            Ok::<_, AppError>(())
+            Ok::<_, AppError>(latencies)
         });
     }
     let mut pruners = JoinSet::new();
     for _ in 0..2 {
-        pruners.spawn(quick(&pool).run());
+        pruners.spawn(quick(&db.pool(1).await).batch(batch).run());
     }
     let mut rows = 0;
     for pruned in pruners.join_all().await {
         rows += pruned.unwrap().rows;
     }
-    assert_eq!(rows, 3_000);
+    assert_eq!(rows, u64::from(expired));
+    pruned.store(true, Ordering::SeqCst);
+    let mut latencies = Vec::new();
     for claimed in claims.join_all().await {
-        claimed.unwrap();
+        latencies.extend(claimed.unwrap());
     }
     assert_eq!(of_scope(db, "past").await, 0);
-    assert_eq!(of_scope(db, "future").await, 300);
-    assert_eq!(of_scope(db, "unbounded").await, 300);
-    assert_eq!(of_scope(db, "week").await, claimers * 50);
+    assert_eq!(of_scope(db, "future").await, i64::from(live));
+    assert_eq!(of_scope(db, "unbounded").await, i64::from(live));
+    let claimed = i64::try_from(latencies.len()).unwrap();
+    assert_eq!(of_scope(db, "week").await, claimed);
     db.until_idle().await;
+
+    latencies.sort();
+    let p99 = latencies[latencies.len() * 99 / 100];
+    println!(
+        "{:?}: p99 of {claimed} claims beside two pruners: {p99:?}",
+        DB::KIND
+    );
+    // One statement for all of them would hold it up for seconds.
+    assert!(!is_full() || p99 < Duration::from_secs(1), "{p99:?}");
+}
+
+/// The code of the database's that is below an error.
+fn code(error: &AppError) -> String {
+    let mut source: Option<&(dyn StdError + 'static)> = Some(error);
+    while let Some(error) = source {
+        if let Some(sqlx::Error::Database(error)) = error.downcast_ref() {
+            return error.code().unwrap_or_default().into_owned();
+        }
+        source = error.source();
+    }
+    error.to_string()
+}
+
+/// Consumers without `transact!`, so that every conflict is seen and counted. Their
+/// keys lie between the keys that are pruned.
+async fn fifty_workers_and_two_pruners_end_with_each_message_once<DB: Engine>(db: &Fresh<DB>) {
+    let pool = db.prepared(20).await;
+    workers_and_pruners::<DB, Verify>(db, &pool, Verify::SCOPE).await;
+    // With an expiry, a result and a fingerprint.
+    workers_and_pruners::<DB, Replayed>(db, &pool, "replayed").await;
+}
+
+async fn workers_and_pruners<DB: Engine, R: Recorder>(
+    db: &Fresh<DB>,
+    pool: &Pool<DB>,
+    scope: &str,
+) {
+    let keys: u32 = if is_full() { 5_000 } else { 600 };
+    let deliveries = keys + keys / 5;
+    db.run("DELETE FROM effects").await;
+    let expired = keys * 5;
+    fill(db, Rows(scope, expired, -100, Some(-10))).await;
+    let failures = Arc::new(Mutex::new(Vec::new()));
+    let mut pruners = Vec::new();
+    for _ in 0..2 {
+        let failures = Arc::clone(&failures);
+        let pruner = quick(pool)
+            .batch(20)
+            .every(Duration::from_millis(1))
+            .on_error(move |error| failures.lock().unwrap().push(error.to_string()));
+        pruners.push(pruner.start().unwrap());
+    }
+    let double = Arc::new(Double::new());
+    let conflicts = Arc::new(Mutex::new(BTreeMap::new()));
+    let mut workers = JoinSet::new();
+    for worker in 0..50 {
+        let (pool, double, conflicts) = (pool.clone(), Arc::clone(&double), Arc::clone(&conflicts));
+        workers.spawn(async move {
+            let mut processed = 0;
+            for delivery in (worker..deliveries).step_by(50) {
+                // Scattered; one in five comes twice, at once.
+                let message = delivery * 5 / 6 * 1_013 % keys;
+                let id = format!("k{:06}-{message}", message * 5);
+                loop {
+                    let mut tx = pool.begin().await.unwrap();
+                    match R::record(&mut tx, &id, &double).await {
+                        Ok(outcome) => {
+                            tx.commit().await.unwrap();
+                            processed += u32::from(!outcome.is_duplicate());
+                            break;
+                        }
+                        Err(error) if error.is_retryable() => {
+                            let mut conflicts = conflicts.lock().unwrap();
+                            *conflicts.entry(code(&error)).or_insert(0) += 1;
+                        }
+                        Err(error) => panic!("{error:?}"),
+                    }
+                }
+            }
+            processed
+        });
+    }
+    let processed: u32 = workers.join_all().await.into_iter().sum();
+    let mut pruned = 0;
+    for pruner in pruners {
+        pruned += pruner.stop().await.rows;
+    }
+    pruned += quick(pool).run().await.unwrap().rows;
+    let conflicts = conflicts.lock().unwrap();
+    let all: u32 = conflicts.values().sum();
+    println!(
+        "{:?}, {scope}: {} conflicts per 1000 of {deliveries} deliveries: {conflicts:?}; pruners: {:?}",
+        DB::KIND,
+        all * 1_000 / deliveries,
+        failures.lock().unwrap()
+    );
+    assert_eq!((processed, pruned), (keys, u64::from(expired)));
+    let keys = i64::from(keys);
+    assert_eq!(of_scope(db, scope).await, keys);
+    assert_eq!(db.rows("effects").await, keys);
+    let distinct = "SELECT count(DISTINCT id) FROM effects";
+    assert_eq!(db.number(distinct).await, keys);
 }
 
 async fn claims_of_expired_keys_race_with_the_pruner<DB: Engine>(db: &Fresh<DB>) {
