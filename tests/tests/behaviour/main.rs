@@ -26,6 +26,7 @@ mod migrating;
 mod misdeeds;
 mod observability;
 mod one_transaction;
+mod plans;
 mod privileges;
 mod pruning;
 mod renames;
