@@ -456,7 +456,7 @@ async fn workers_and_pruners<DB: Engine, R: Recorder>(
         pruned += pruner.stop().await.rows;
     }
     pruned += quick(pool).run().await.unwrap().rows;
-    let conflicts = conflicts.lock().unwrap();
+    let conflicts = std::mem::take(&mut *conflicts.lock().unwrap());
     let all: u32 = conflicts.values().sum();
     println!(
         "{:?}, {scope}: {} conflicts per 1000 of {deliveries} deliveries: {conflicts:?}; pruners: {:?}",
