@@ -1,11 +1,13 @@
 //! What a duplicate is at which isolation level.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use idempotent_runtime::{Attempts, Isolation, Outcome, Replay, idempotent, transact};
 use idempotent_tests::{AppError, Double, Engine, Fresh, Guarded, Kind, Savepoint, Verify};
 use sqlx::{Pool, Transaction};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 on_every_database!(
     a_message_that_was_processed_after_the_snapshot_is_a_duplicate_or_retried,
@@ -180,7 +182,9 @@ async fn what_was_stored_after_the_snapshot_is_found_or_retried<DB: Engine>(db: 
             let first = transact!(&pool, tx => pay(tx, &id, 7)).await.unwrap();
             assert_eq!(first, Replay::Processed(7));
 
-            let said = told(&mut tx, handler, &id).await;
+            let said = told(&mut tx, handler, &id);
+            let said = timeout(Duration::from_secs(20), said).await;
+            let said = said.unwrap_or_else(|_| panic!("{begin}, {handler}: it looks for ever"));
             tx.rollback().await.unwrap();
             match said {
                 Ok(said) => assert!(

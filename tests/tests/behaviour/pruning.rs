@@ -464,7 +464,7 @@ async fn workers_and_pruners<DB: Engine, R: Recorder>(
         all * 1_000 / deliveries,
         failures.lock().unwrap()
     );
-    // Without the pruners' precautions there are dozens.
+    // The key is inserted first, and a batch waits for nobody: nothing to meet in.
     assert!(all * 100 <= deliveries, "{conflicts:?}");
     assert_eq!((processed, pruned), (keys, u64::from(expired)));
     let keys = i64::from(keys);
