@@ -57,6 +57,12 @@ pub trait Engine: Store {
         sql: &str,
     ) -> impl Future<Output = sqlx::Result<Vec<String>>> + Send;
 
+    /// Returns how the database would run a statement, as text.
+    fn plan(
+        conn: &mut Self::Connection,
+        sql: &str,
+    ) -> impl Future<Output = sqlx::Result<String>> + Send;
+
     /// Counts the sessions of this database that wait for a lock; `None` where
     /// that cannot be seen.
     const WAITING: Option<&'static str>;
@@ -115,7 +121,7 @@ pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 }
 
 macro_rules! statements {
-    ($placeholder:literal) => {
+    ($placeholder:literal, $explain:literal, $column:literal) => {
         async fn run(conn: &mut Self::Connection, sql: &str) -> sqlx::Result<u64> {
             let done = raw_sql(AssertSqlSafe(sql.to_owned())).execute(conn).await?;
             Ok(done.rows_affected())
@@ -155,6 +161,14 @@ macro_rules! statements {
                 .await?;
             rows.iter().map(|row| row.try_get(0)).collect()
         }
+
+        async fn plan(conn: &mut Self::Connection, sql: &str) -> sqlx::Result<String> {
+            let explain = format!(concat!($explain, " {}"), sql);
+            let rows = conn.fetch_all(raw_sql(AssertSqlSafe(explain))).await?;
+            let lines: sqlx::Result<Vec<String>> =
+                rows.iter().map(|row| row.try_get($column)).collect();
+            Ok(lines?.join("\n"))
+        }
     };
 }
 
@@ -192,7 +206,7 @@ impl Engine for Postgres {
         admin.close().await
     }
 
-    statements!("$1");
+    statements!("$1", "EXPLAIN", "QUERY PLAN");
 
     const ANY_SESSION: Option<&'static str> = Some(
         "SELECT coalesce((SELECT pid FROM pg_stat_activity WHERE datname = current_database() \
@@ -259,7 +273,7 @@ impl Engine for MySql {
         admin.close().await
     }
 
-    statements!("?");
+    statements!("?", "EXPLAIN FORMAT = JSON", "EXPLAIN");
 
     const ANY_SESSION: Option<&'static str> = Some(
         "SELECT CAST(coalesce((SELECT id FROM information_schema.processlist WHERE db = database() \
@@ -316,7 +330,7 @@ impl Engine for Sqlite {
         Ok(std::fs::remove_dir_all(std::env::temp_dir().join(name))?)
     }
 
-    statements!("?");
+    statements!("?", "EXPLAIN QUERY PLAN", "detail");
 
     const ANY_SESSION: Option<&'static str> = None;
 

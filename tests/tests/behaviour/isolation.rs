@@ -1,16 +1,48 @@
 //! What a duplicate is at which isolation level.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use idempotent_runtime::{Attempts, Isolation, Outcome, transact};
+use idempotent_runtime::{Attempts, Isolation, Outcome, Replay, idempotent, transact};
 use idempotent_tests::{AppError, Double, Engine, Fresh, Guarded, Kind, Savepoint, Verify};
-use sqlx::Pool;
+use sqlx::{Pool, Transaction};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 on_every_database!(
     a_message_that_was_processed_after_the_snapshot_is_a_duplicate_or_retried,
+    what_was_stored_after_the_snapshot_is_found_or_retried,
     parallel_serializable_transactions_of_different_messages_all_commit,
 );
+
+/// How a transaction may begin, and whether it calls a message that was processed
+/// after its snapshot a duplicate; else it asks to be retried.
+const fn begins<DB: Engine>() -> &'static [(&'static str, bool)] {
+    match DB::KIND {
+        Kind::Postgres => &[
+            ("BEGIN ISOLATION LEVEL READ COMMITTED", true),
+            ("BEGIN ISOLATION LEVEL REPEATABLE READ", false),
+            ("BEGIN ISOLATION LEVEL SERIALIZABLE", false),
+        ],
+        // The unique check reads the latest version.
+        Kind::MariaDb => &[
+            (
+                "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION",
+                true,
+            ),
+            (
+                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION",
+                true,
+            ),
+            (
+                "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; START TRANSACTION",
+                true,
+            ),
+        ],
+        // A reader that wants to write, with an old snapshot: 517, at once.
+        Kind::Sqlite => &[("BEGIN DEFERRED", false)],
+    }
+}
 
 /// The transaction has read before the message was processed elsewhere.
 async fn deliver_on_an_old_snapshot<DB: Engine, G: Guarded>(
@@ -52,31 +84,7 @@ async fn a_message_that_was_processed_after_the_snapshot_is_a_duplicate_or_retri
     db: &Fresh<DB>,
 ) {
     let pool = db.prepared(2).await;
-    let begins: &[(&str, bool)] = match DB::KIND {
-        Kind::Postgres => &[
-            ("BEGIN ISOLATION LEVEL READ COMMITTED", true),
-            ("BEGIN ISOLATION LEVEL REPEATABLE READ", false),
-            ("BEGIN ISOLATION LEVEL SERIALIZABLE", false),
-        ],
-        // The unique check reads the latest version.
-        Kind::MariaDb => &[
-            (
-                "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION",
-                true,
-            ),
-            (
-                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION",
-                true,
-            ),
-            (
-                "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; START TRANSACTION",
-                true,
-            ),
-        ],
-        // A reader that wants to write, with an old snapshot: 517, at once.
-        Kind::Sqlite => &[("BEGIN DEFERRED", false)],
-    };
-    for &(begin, is_duplicate) in begins {
+    for &(begin, is_duplicate) in begins::<DB>() {
         for outcome in [
             deliver_on_an_old_snapshot::<DB, Verify>(db, &pool, begin).await,
             deliver_on_an_old_snapshot::<DB, Savepoint>(db, &pool, begin).await,
@@ -88,6 +96,111 @@ async fn a_message_that_was_processed_after_the_snapshot_is_a_duplicate_or_retri
                     assert!(error.is_retryable(), "{begin}: {error:?}");
                 }
             }
+        }
+    }
+}
+
+#[idempotent(key(id), fingerprint(amount), scope = "paid", replay)]
+async fn pay<DB: Engine>(
+    tx: &mut Transaction<'_, DB>,
+    id: &str,
+    amount: i64,
+) -> Result<i64, AppError> {
+    DB::run(tx, &format!("INSERT INTO effects (id) VALUES ('{id}')")).await?;
+    Ok(amount)
+}
+
+/// The next release: its row has the old name only.
+#[idempotent(
+    key(id),
+    fingerprint(amount),
+    scope = "now-paid",
+    was("paid"),
+    replay,
+    guard = "savepoint"
+)]
+async fn pay_renamed<DB: Engine>(
+    tx: &mut Transaction<'_, DB>,
+    id: &str,
+    amount: i64,
+) -> Result<i64, AppError> {
+    DB::run(tx, &format!("INSERT INTO effects (id) VALUES ('{id}')")).await?;
+    Ok(amount)
+}
+
+#[idempotent(key(id), each = "id in ids", scope = "paid")]
+async fn pay_all<DB: Engine>(
+    tx: &mut Transaction<'_, DB>,
+    ids: Vec<&str>,
+) -> Result<usize, AppError> {
+    let _ = tx;
+    Ok(ids.len())
+}
+
+/// What a delivery on the old snapshot says; `Err`: it wants to be retried.
+async fn told<DB: Engine>(
+    tx: &mut Transaction<'_, DB>,
+    handler: &str,
+    id: &str,
+) -> Result<String, AppError> {
+    let told = match handler {
+        "pay" => pay(tx, id, 7).await,
+        "another payload" => pay(tx, id, 8).await,
+        "renamed" => pay_renamed(tx, id, 7).await,
+        "renamed, another payload" => pay_renamed(tx, id, 8).await,
+        _ => {
+            let batch = pay_all(tx, vec!["new", id]).await?;
+            return Ok(format!("{:?} {:?}", batch.value, batch.outcomes));
+        }
+    };
+    match told {
+        Ok(replay) => Ok(format!("{replay:?}")),
+        Err(AppError::Idempotent(error)) if error.is_key_reused() => Ok("reused".to_owned()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A plain read would find nothing there: result, fingerprint and the earlier name
+/// are read as they are now.
+async fn what_was_stored_after_the_snapshot_is_found_or_retried<DB: Engine>(db: &Fresh<DB>) {
+    let pool = db.prepared(2).await;
+    let mut messages = 0;
+    for &(begin, is_duplicate) in begins::<DB>() {
+        for (handler, expected) in [
+            ("pay", "Replayed(7)"),
+            ("another payload", "reused"),
+            ("renamed", "Replayed(7)"),
+            ("renamed, another payload", "reused"),
+            ("batch", "Some(1) [Processed, Duplicate]"),
+        ] {
+            messages += 1;
+            let id = messages.to_string();
+            let mut tx = pool.begin_with(begin).await.unwrap();
+            DB::number(&mut tx, "SELECT count(*) FROM letters")
+                .await
+                .unwrap();
+            let first = transact!(&pool, tx => pay(tx, &id, 7)).await.unwrap();
+            assert_eq!(first, Replay::Processed(7));
+
+            let said = told(&mut tx, handler, &id);
+            let said = timeout(Duration::from_secs(20), said).await;
+            let said = said.unwrap_or_else(|_| panic!("{begin}, {handler}: it looks for ever"));
+            tx.rollback().await.unwrap();
+            match said {
+                Ok(said) => assert!(
+                    is_duplicate && said == expected,
+                    "{begin}, {handler}: {said}"
+                ),
+                Err(error) => assert!(
+                    !is_duplicate && error.is_retryable(),
+                    "{begin}, {handler}: {error:?}"
+                ),
+            }
+            let mut tx = pool.begin().await.unwrap();
+            let again = told(&mut tx, handler, &id).await.unwrap();
+            tx.rollback().await.unwrap();
+            assert_eq!(again, expected, "{begin}, {handler}");
+            assert_eq!(db.stored(&id).await, (1, 1), "{begin}, {handler}");
         }
     }
 }

@@ -28,6 +28,7 @@ mod misdeeds;
 mod observability;
 mod old_snapshots;
 mod one_transaction;
+mod plans;
 mod privileges;
 mod pruning;
 mod renames;

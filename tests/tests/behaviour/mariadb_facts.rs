@@ -13,6 +13,7 @@ on_mariadb!(
     a_duplicate_undoes_its_statement_and_the_transaction_lives_on,
     a_plain_read_misses_a_row_committed_after_the_snapshot_and_a_locking_read_finds_it,
     ascii_bin_ignores_trailing_blanks,
+    a_locking_look_before_the_insert_deadlocks_on_different_keys,
     a_swallowed_deadlock_and_another_commit_fool_a_check_of_the_row,
     a_delete_after_a_deadlock_commits_and_takes_another_consumers_row,
     ddl_commits,
@@ -135,6 +136,42 @@ async fn ascii_bin_ignores_trailing_blanks(db: &Fresh<MySql>) {
     );
     let case = "INSERT INTO processed_messages (scope, `key`) VALUES ('facts', 'A')";
     assert_eq!(MySql::run(&mut conn, case).await.unwrap(), 1);
+}
+
+/// Both look into one gap, and lock it; then neither may insert into it.
+async fn a_locking_look_before_the_insert_deadlocks_on_different_keys(db: &Fresh<MySql>) {
+    db.prepare().await;
+    let (mut one, mut two) = (conn(db).await, conn(db).await);
+    let insert =
+        |key| format!("INSERT INTO `processed_messages` (scope, `key`) VALUES ('facts', '{key}')");
+    let look = |key| {
+        format!(
+            "SELECT count(*) FROM processed_messages WHERE scope = 'facts' AND `key` = '{key}' \
+             FOR UPDATE"
+        )
+    };
+    for (tx, key) in [(&mut one, 1), (&mut two, 2)] {
+        MySql::run(tx, "START TRANSACTION").await.unwrap();
+        assert_eq!(MySql::number(tx, &look(key)).await.unwrap(), 0);
+    }
+    let (first, second) = (insert(1), insert(2));
+    let inserts = tokio::join!(MySql::run(&mut one, &first), async {
+        db.until_waiting(1).await;
+        MySql::run(&mut two, &second).await
+    });
+    let errors = [inserts.0, inserts.1].map(Result::err);
+    let errors: Vec<u16> = errors.iter().flatten().map(number).collect();
+    assert_eq!(errors, [1213]);
+
+    // Inserted first, none waits for the other.
+    for (tx, key) in [(&mut one, 1), (&mut two, 2)] {
+        MySql::run(tx, "ROLLBACK; START TRANSACTION").await.unwrap();
+        MySql::run(tx, &insert(key)).await.unwrap();
+    }
+    for tx in [&mut one, &mut two] {
+        MySql::run(tx, "COMMIT").await.unwrap();
+    }
+    assert_eq!(db.rows("processed_messages").await, 2);
 }
 
 /// Makes the connection's transaction the victim of a deadlock, after its

@@ -337,3 +337,62 @@ fn a_default_scope_is_that_of_a_free_function() {
         assert_eq!(db.rows("processed_messages").await, 1);
     });
 }
+
+mod earlier {
+    use super::{Done, Tx, idempotent};
+
+    #[idempotent(key(id))]
+    pub(super) async fn pay(tx: &mut Tx<'_>, id: i64) -> Done {
+        let _ = tx;
+        Ok(())
+    }
+}
+
+mod later {
+    use super::{Done, Tx, idempotent};
+
+    /// Moved.
+    #[idempotent(key(id))]
+    pub(super) async fn pay(tx: &mut Tx<'_>, id: i64) -> Done {
+        let _ = tx;
+        Ok(())
+    }
+
+    /// Moved, renamed, with another name for its key, and it says so.
+    #[idempotent(key(order), was("behaviour::scopes::earlier::pay(id)"))]
+    pub(super) async fn on_payment(tx: &mut Tx<'_>, order: &str) -> Done {
+        let _ = tx;
+        Ok(())
+    }
+}
+
+/// Crate, module, function and the key's parts are in it: whoever changes one of
+/// them runs again what was processed, unless `was` names what it was.
+#[test]
+fn without_a_scope_a_moved_handler_needs_was() {
+    in_fresh_database::<Sqlite>(async |db: &Fresh<Sqlite>| {
+        let pool = db.prepared(1).await;
+        let first = transact!(&pool, tx => earlier::pay(tx, 1)).await.unwrap();
+        assert_eq!(first, Outcome::Processed(()));
+        let said_so = transact!(&pool, tx => later::on_payment(tx, "1"))
+            .await
+            .unwrap();
+        assert_eq!(said_so, Outcome::Duplicate);
+        let forgot = transact!(&pool, tx => later::pay(tx, 1)).await.unwrap();
+        assert_eq!(forgot, Outcome::Processed(()));
+        assert_eq!(
+            db.texts("SELECT scope FROM processed_messages ORDER BY scope")
+                .await,
+            [
+                "behaviour::scopes::earlier::pay(id)",
+                "behaviour::scopes::later::pay(id)",
+            ]
+        );
+        let new = transact!(&pool, tx => later::on_payment(tx, "2"))
+            .await
+            .unwrap();
+        assert_eq!(new, Outcome::Processed(()));
+        let back = transact!(&pool, tx => earlier::pay(tx, 2)).await.unwrap();
+        assert_eq!(back, Outcome::Duplicate);
+    });
+}

@@ -1,10 +1,15 @@
 //! The table: making it, and refusing tables that cannot do its work.
 
+use std::time::Duration;
+
 use idempotent_runtime::{
-    Outcome, Table, idempotent, migrate, schema_sql, transact, verify_schema,
+    Outcome, Table, idempotent, lookup, migrate, pruner, schema_sql, transact, verify_schema,
 };
-use idempotent_tests::{AppError, Double, Engine, Fresh, Guarded, Kind, Recorder, Verify};
-use sqlx::Transaction;
+use idempotent_tests::{
+    AppError, Double, Engine, Fresh, Guarded, Kind, Recorder, Replayed, ReplayedUnderSavepoint,
+    Savepoint, Verify,
+};
+use sqlx::{Pool, Transaction};
 use tokio::task::JoinSet;
 
 on_every_database!(
@@ -15,7 +20,7 @@ on_every_database!(
     tables_that_can_hold_keys_are_accepted,
     a_missing_table_is_refused,
     an_added_nullable_column_is_accepted,
-    a_column_added_under_warm_connections_goes_unnoticed,
+    columns_added_under_a_warm_connection_go_unnoticed,
     a_table_of_another_schema,
 );
 
@@ -569,28 +574,86 @@ async fn an_added_nullable_column_is_accepted<DB: Engine>(db: &Fresh<DB>) {
     assert_eq!(outcome, Outcome::Processed(()));
 }
 
-/// The plans that the connection has prepared still fit.
-async fn a_column_added_under_warm_connections_goes_unnoticed<DB: Engine>(db: &Fresh<DB>) {
-    let pool = db.prepared(1).await;
-    let double = Double::new();
-    let deliver = async |id: &str| {
-        transact!(&pool, tx => Verify::record(tx, id, &double))
-            .await
-            .unwrap()
-    };
-    for _ in 0..8 {
-        let _ = deliver("1").await;
+#[idempotent(key(id), each = "id in ids", scope = "all")]
+async fn all<DB: Engine>(tx: &mut Transaction<'_, DB>, ids: Vec<u32>) -> Result<(), AppError> {
+    let _ = (tx, ids);
+    Ok(())
+}
+
+#[idempotent(key(id), skip(double), scope = "new-name", was("old-name"))]
+async fn renamed<DB: Engine>(
+    tx: &mut Transaction<'_, DB>,
+    id: &str,
+    double: &Double,
+) -> Result<(), AppError> {
+    double.run(tx, id).await
+}
+
+/// Delivers once, and once more.
+async fn twice<DB: Engine, R: Recorder>(pool: &Pool<DB>, id: &str, double: &Double) {
+    for expected in [Outcome::Processed(()), Outcome::Duplicate] {
+        let outcome = transact!(pool, tx => R::record(tx, id, double)).await;
+        assert_eq!(outcome.unwrap(), expected, "{id}");
     }
-    db.run("ALTER TABLE processed_messages ADD COLUMN tenant int")
-        .await;
-    assert_eq!(deliver("1").await, Outcome::Duplicate);
-    assert_eq!(deliver("2").await, Outcome::Processed(()));
-    assert_eq!(deliver("2").await, Outcome::Duplicate);
+}
+
+/// Everything that is done with the table.
+async fn everything<DB: Engine>(db: &Fresh<DB>, pool: &Pool<DB>, round: u32) {
+    let (id, double) = (&*round.to_string(), Double::new());
     // A failing handler's undo, too.
     let outcome =
-        transact!(&pool, tx => Verify::deliver(tx, "3", async |_| Err(AppError::Refused))).await;
+        transact!(pool, tx => Verify::deliver(tx, id, async |_| Err(AppError::Refused))).await;
     assert!(matches!(outcome, Err(AppError::Refused)), "{outcome:?}");
-    assert_eq!(deliver("3").await, Outcome::Processed(()));
+    twice::<DB, Verify>(pool, id, &double).await;
+    twice::<DB, Savepoint>(pool, id, &double).await;
+    // With a result, a fingerprint and an expiry.
+    twice::<DB, Replayed>(pool, id, &double).await;
+    twice::<DB, ReplayedUnderSavepoint>(pool, id, &double).await;
+    for expected in [Outcome::Processed(()), Outcome::Duplicate] {
+        let outcome = transact!(pool, tx => renamed(tx, id, &double)).await;
+        assert_eq!(outcome.unwrap(), expected);
+    }
+    assert_eq!(double.runs(), 5);
+    for ids in [vec![round * 10], vec![round * 10, round * 10 + 1]] {
+        let batch = transact!(pool, tx => all(tx, ids.clone())).await.unwrap();
+        assert_eq!(batch.processed(), 1, "{round}");
+    }
+    assert!(lookup(pool, Verify::SCOPE, id).await.unwrap().is_some());
+    let forgotten = idempotent_runtime::forget(pool, Verify::SCOPE, id).await;
+    assert!(forgotten.unwrap());
+    // An hour later
+    db.run("UPDATE processed_messages SET expires_at = processed_at WHERE expires_at IS NOT NULL")
+        .await;
+    let pruned = pruner(pool)
+        .older_than(Savepoint::SCOPE, Duration::from_micros(1))
+        .run();
+    assert_eq!(pruned.await.unwrap().rows, 3);
+}
+
+/// The plans that a connection has prepared still fit, of a service that knows
+/// nothing of the new columns.
+async fn columns_added_under_a_warm_connection_go_unnoticed<DB: Engine>(db: &Fresh<DB>) {
+    let pool = db.prepared(1).await;
+    let mut conn = pool.acquire().await.unwrap();
+    // Seen by this connection alone.
+    DB::run(&mut conn, "CREATE TEMPORARY TABLE warm (id int)")
+        .await
+        .unwrap();
+    drop(conn);
+    // Postgres keeps a plan after five uses.
+    for round in 0..7 {
+        everything(db, &pool, round).await;
+    }
+    for (round, column) in [(7, "tenant int"), (8, "note text NOT NULL DEFAULT ''")] {
+        db.run(&format!(
+            "ALTER TABLE processed_messages ADD COLUMN {column}"
+        ))
+        .await;
+        everything(db, &pool, round).await;
+    }
+    let mut conn = pool.acquire().await.unwrap();
+    let warm = DB::number(&mut conn, "SELECT count(*) FROM warm").await;
+    assert_eq!(warm.expect("it is the same connection"), 0);
 }
 
 #[idempotent(key(id), scope = "qualified", table = "idempotent_test_inbox.seen")]
