@@ -1,8 +1,8 @@
 //! Claims on a table of millions of keys, against an empty one.
 //!
 //! The same handler, without an effect, claims keys in four tables: empty at the
-//! start and filled, with ids in the order of time (as UUIDv7) and random ones (as
-//! UUIDv4). Every table has its turn in every round, and the ratios are taken within
+//! start and filled, with ids in the order of time (as `UUIDv7`) and random ones (as
+//! `UUIDv4`). Every table has its turn in every round, and the ratios are taken within
 //! the round: of claims with a transaction each, and of claims in one transaction.
 //!
 //! The server fills the tables itself. Random ids come in two passes in ascending

@@ -58,7 +58,7 @@ impl<DB: Server> Place<DB> {
 }
 
 /// Works on a server, in schemas that are dropped afterwards, also when the work
-/// fails or is interrupted from the keyboard.
+/// fails or is interrupted.
 ///
 /// # Errors
 ///
@@ -76,10 +76,27 @@ pub async fn on_server<DB: Server>(
     };
     let worked = tokio::select! {
         worked = work(&mut place) => worked,
-        _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+        () = interrupted() => Err("interrupted".into()),
     };
     let left = place.leave().await;
     worked.and(left)
+}
+
+/// Waits for a signal to end.
+async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
 }
 
 /// Runs statements.
