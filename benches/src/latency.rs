@@ -268,12 +268,12 @@ async fn compare<DB: Expiring>(place: &mut Place<DB>, sizes: Sizes) -> Result<()
         .await?;
     run(&pool, DB::PAYMENTS).await?;
     migrate(&pool).await?;
-    let pace = f64::from(u32::try_from(WORKERS)?) / f64::from(rate.max(1));
+    let interval = f64::from(u32::try_from(WORKERS)?) / f64::from(rate.max(1));
     let mut bench = Bench {
         pool,
         aside,
         seconds,
-        pace: (rate > 0).then(|| Duration::from_secs_f64(pace)),
+        pace: (rate > 0).then(|| Duration::from_secs_f64(interval)),
         next: Arc::new(AtomicI64::new(FIRST_NEW)),
         next_expired: FIRST_EXPIRED,
         missing: rows / 2,
