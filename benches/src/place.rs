@@ -1,5 +1,10 @@
 //! A place of its own for each run.
 
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+
 use sqlx::Pool;
 use sqlx::pool::PoolOptions;
 
@@ -58,7 +63,7 @@ impl<DB: Server> Place<DB> {
 }
 
 /// Works on a server, in schemas that are dropped afterwards, also when the work
-/// fails or is interrupted.
+/// fails, panics or is interrupted.
 ///
 /// # Errors
 ///
@@ -75,11 +80,21 @@ pub async fn on_server<DB: Server>(
         pools: Vec::new(),
     };
     let worked = tokio::select! {
-        worked = work(&mut place) => worked,
+        worked = caught(work(&mut place)) => worked,
         () = interrupted() => Err("interrupted".into()),
     };
     let left = place.leave().await;
     worked.and(left)
+}
+
+/// Makes an error of a panic, as of a standard output that was closed.
+async fn caught(work: impl Future<Output = Result<(), Failed>>) -> Result<(), Failed> {
+    let mut work = pin!(work);
+    poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
+        polled.unwrap_or_else(|_| Poll::Ready(Err("the program panicked".into())))
+    })
+    .await
 }
 
 /// Waits for a signal to end.
