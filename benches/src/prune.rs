@@ -9,20 +9,21 @@
 //! cargo run --release -p idempotent-benches --bin prune -- <postgres or mysql URL> [rows] [seconds of pruning] [index]
 //! ```
 
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use idempotent_benches::{
+    Args, Failed, Kind, Place, Server, Spread, exit, number, on_server, per, run,
+};
 use idempotent_runtime::{Outcome, Store, idempotent, migrate, pruner};
-use sqlx::pool::PoolOptions;
-use sqlx::{AssertSqlSafe, Executor, MySql, Pool, Postgres, Row, Transaction, raw_sql};
+use sqlx::{MySql, Pool, Postgres, Transaction};
 
 const USAGE: &str = "usage: prune <postgres or mysql URL> [rows] [seconds of pruning] [index]";
 const CLAIMS: i64 = 1_000;
 const ROUNDS: i64 = 20;
 const WARM_UP: i64 = 5;
-
-type Failed = Box<dyn std::error::Error>;
 
 #[idempotent(key = "id", scope = "bench.week", retain = "7 days")]
 async fn week<DB: Store>(tx: &mut Transaction<'_, DB>, id: i64) -> sqlx::Result<()> {
@@ -39,7 +40,7 @@ async fn ever<DB: Store>(tx: &mut Transaction<'_, DB>, id: i64) -> sqlx::Result<
 /// A kind of index, and the statement that makes it.
 type Index = (&'static str, &'static str);
 
-trait Server: Store {
+trait Indexed: Server {
     const INDEXES: &'static [Index];
     const DROP: &'static str;
     /// Half of `{rows}` has expired, in the order of the keys.
@@ -50,26 +51,9 @@ trait Server: Store {
     const TABLE_BYTES: &'static str;
     /// Of the index for pruning.
     const INDEX_BYTES: &'static str;
-
-    async fn run(pool: &Pool<Self>, sql: &str) -> sqlx::Result<()>;
-    async fn number(pool: &Pool<Self>, sql: &str) -> sqlx::Result<i64>;
 }
 
-macro_rules! statements {
-    () => {
-        async fn run(pool: &Pool<Self>, sql: &str) -> sqlx::Result<()> {
-            let sql = raw_sql(AssertSqlSafe(sql.to_owned()));
-            pool.execute(sql).await.map(drop)
-        }
-
-        async fn number(pool: &Pool<Self>, sql: &str) -> sqlx::Result<i64> {
-            let sql = raw_sql(AssertSqlSafe(sql.to_owned()));
-            pool.fetch_one(sql).await?.try_get(0)
-        }
-    };
-}
-
-impl Server for Postgres {
+impl Indexed for Postgres {
     const INDEXES: &'static [Index] = &[
         ("none", "SELECT 1"),
         (
@@ -96,11 +80,9 @@ impl Server for Postgres {
     const LOG: &'static str = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint";
     const TABLE_BYTES: &'static str = "SELECT pg_relation_size('processed_messages')";
     const INDEX_BYTES: &'static str = "SELECT coalesce(pg_relation_size(to_regclass('expiry')), 0)";
-
-    statements!();
 }
 
-impl Server for MySql {
+impl Indexed for MySql {
     const INDEXES: &'static [Index] = &[
         ("none", "SELECT 1"),
         (
@@ -122,17 +104,15 @@ impl Server for MySql {
          WHERE table_schema = database() AND table_name = 'processed_messages'";
     const INDEX_BYTES: &'static str = "SELECT CAST(index_length AS SIGNED) FROM information_schema.tables \
          WHERE table_schema = database() AND table_name = 'processed_messages'";
-
-    statements!();
 }
 
 /// The median of a claim: bytes of the log, and microseconds.
 struct Claim(f64, f64);
 
-async fn claims<DB: Server>(pool: &Pool<DB>, retained: bool) -> Result<Claim, Failed> {
+async fn claims<DB: Indexed>(pool: &Pool<DB>, retained: bool) -> Result<Claim, Failed> {
     let (mut bytes, mut times) = (Vec::new(), Vec::new());
     for round in 0..WARM_UP + ROUNDS {
-        let (before, start) = (DB::number(pool, DB::LOG).await?, Instant::now());
+        let (before, start) = (number(pool, DB::LOG).await?, Instant::now());
         let mut tx = pool.begin().await?;
         for id in 0..CLAIMS {
             let id = 1_000_000_000_000 + round * CLAIMS + id;
@@ -146,16 +126,16 @@ async fn claims<DB: Server>(pool: &Pool<DB>, retained: bool) -> Result<Claim, Fa
         tx.commit().await?;
         let time = start.elapsed().as_secs_f64() * 1e6;
         if round >= WARM_UP {
-            let written = DB::number(pool, DB::LOG).await? - before;
+            let written = number(pool, DB::LOG).await? - before;
             bytes.push(per(written, CLAIMS));
             times.push(time / per(CLAIMS, 1));
         }
     }
-    Ok(Claim(median(bytes), median(times)))
+    Ok(Claim(Spread::new(bytes).median, Spread::new(times).median))
 }
 
 /// Milliseconds of a run with nothing to do.
-async fn look<DB: Server>(pool: &Pool<DB>) -> Result<f64, Failed> {
+async fn look<DB: Indexed>(pool: &Pool<DB>) -> Result<f64, Failed> {
     let mut times = Vec::new();
     for _ in 0..11 {
         let start = Instant::now();
@@ -163,11 +143,11 @@ async fn look<DB: Server>(pool: &Pool<DB>) -> Result<f64, Failed> {
         times.push(start.elapsed().as_secs_f64() * 1e3);
         assert_eq!(pruned.rows, 0);
     }
-    Ok(median(times))
+    Ok(Spread::new(times).median)
 }
 
 /// Rows per second, and how many there were, within the time.
-async fn prune<DB: Server>(pool: &Pool<DB>, limit: Duration) -> Result<(f64, u64), Failed> {
+async fn prune<DB: Indexed>(pool: &Pool<DB>, limit: Duration) -> Result<(f64, u64), Failed> {
     let rows = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&rows);
     let start = Instant::now();
@@ -183,36 +163,36 @@ async fn prune<DB: Server>(pool: &Pool<DB>, limit: Duration) -> Result<(f64, u64
     Ok((count / start.elapsed().as_secs_f64(), rows))
 }
 
-async fn measure<DB: Server>(
+async fn measure<DB: Indexed>(
     pool: &Pool<DB>,
     (name, create): Index,
     rows: i64,
     limit: Duration,
 ) -> Result<(), Failed> {
-    DB::run(pool, "DROP TABLE IF EXISTS processed_messages").await?;
+    run(pool, "DROP TABLE IF EXISTS processed_messages").await?;
     migrate(pool).await?;
-    DB::run(pool, DB::DROP).await?;
-    DB::run(pool, create).await?;
+    run(pool, DB::DROP).await?;
+    run(pool, create).await?;
     for fill in DB::FILL {
-        DB::run(pool, &fill.replace("{rows}", &rows.to_string())).await?;
+        run(pool, &fill.replace("{rows}", &rows.to_string())).await?;
     }
     for settle in DB::SETTLE {
-        DB::run(pool, settle).await?;
+        run(pool, settle).await?;
     }
-    let table = per(DB::number(pool, DB::TABLE_BYTES).await?, rows);
-    let index = per(DB::number(pool, DB::INDEX_BYTES).await?, rows);
+    let table = per(number(pool, DB::TABLE_BYTES).await?, rows);
+    let index = per(number(pool, DB::INDEX_BYTES).await?, rows);
     let retained = claims(pool, true).await?;
     let kept = claims(pool, false).await?;
     let (rate, pruned) = prune(pool, limit).await?;
     // What the limit cut off would be due at each look.
-    DB::run(
+    run(
         pool,
         "DELETE FROM processed_messages WHERE expires_at < processed_at + INTERVAL '29' DAY",
     )
     .await?;
     let dead = look(pool).await?;
     for settle in DB::SETTLE {
-        DB::run(pool, settle).await?;
+        run(pool, settle).await?;
     }
     let settled = look(pool).await?;
     println!(
@@ -222,76 +202,52 @@ async fn measure<DB: Server>(
     Ok(())
 }
 
-fn per(sum: i64, count: i64) -> f64 {
-    #[allow(clippy::cast_precision_loss, reason = "figures for people")]
-    let (sum, count) = (sum as f64, count as f64);
-    sum / count
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-async fn compare<DB: Server>(
-    admin: &str,
-    options: impl FnOnce(&str) -> Result<<DB::Connection as sqlx::Connection>::Options, sqlx::Error>,
+async fn compare<DB: Indexed>(
+    place: &mut Place<DB>,
     rows: i64,
     limit: Duration,
     only: Option<&str>,
 ) -> Result<(), Failed> {
-    let name = format!("prune_{}", std::process::id());
-    let server = PoolOptions::<DB>::new().connect(admin).await?;
-    DB::run(&server, &format!("CREATE SCHEMA {name}")).await?;
-    let options = options(&name)?;
-    let pool = PoolOptions::<DB>::new()
-        .max_connections(2)
-        .connect_with(options)
-        .await?;
+    let pool = place.schema("keys", 2).await?;
     println!("\n{rows} rows, half of them expired; of claims: with `retain` / without\n");
     println!(
         "| index | log bytes per claim | µs per claim | pruned rows/s (rows) | look, after pruning, ms | look, later, ms | table + index, bytes per row |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- |");
-    let mut result = Ok(());
     let wanted = |index: &&Index| only.is_none_or(|only| only == index.0);
     for index in DB::INDEXES.iter().filter(wanted) {
-        result = measure(&pool, *index, rows, limit).await;
-        if result.is_err() {
-            break;
-        }
+        measure(&pool, *index, rows, limit).await?;
     }
-    pool.close().await;
-    let cascade = if admin.starts_with("mysql") {
-        ""
-    } else {
-        " CASCADE"
-    };
-    DB::run(&server, &format!("DROP SCHEMA {name}{cascade}")).await?;
-    result
+    Ok(())
+}
+
+async fn program() -> Result<(), Failed> {
+    let mut args = Args::new(USAGE);
+    let url = args.text("URL")?;
+    let rows = args.number("number of rows", 1_000_000, 2)?;
+    let limit = args.number("number of seconds", 20, 1)?;
+    let limit = Duration::from_secs(limit);
+    let only = args.optional()?;
+    let only = only.as_deref();
+    args.end()?;
+    match Kind::of(&url)? {
+        Kind::Postgres => {
+            on_server::<Postgres>(&url, "prune", async |place| {
+                compare(place, rows, limit, only).await
+            })
+            .await
+        }
+        Kind::MariaDb => {
+            on_server::<MySql>(&url, "prune", async |place| {
+                compare(place, rows, limit, only).await
+            })
+            .await
+        }
+        Kind::Sqlite => Err(USAGE.into()),
+    }
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Failed> {
-    let mut args = std::env::args().skip(1);
-    let url = args.next().ok_or(USAGE)?;
-    let rows = args
-        .next()
-        .map_or(Ok(1_000_000), |rows| rows.parse())
-        .map_err(|_| USAGE)?;
-    let limit = args
-        .next()
-        .map_or(Ok(20), |limit| limit.parse())
-        .map_err(|_| USAGE)?;
-    let limit = Duration::from_secs(limit);
-    let only = args.next();
-    let only = only.as_deref();
-    if url.starts_with("mysql") {
-        let options: sqlx::mysql::MySqlConnectOptions = url.parse()?;
-        compare::<MySql>(&url, |name| Ok(options.database(name)), rows, limit, only).await
-    } else {
-        let options: sqlx::postgres::PgConnectOptions = url.parse()?;
-        let options = |name: &str| Ok(options.options([("search_path", name)]));
-        compare::<Postgres>(&url, options, rows, limit, only).await
-    }
+async fn main() -> ExitCode {
+    exit(program().await)
 }

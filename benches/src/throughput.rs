@@ -8,14 +8,15 @@
 //! ```
 
 use std::fmt::{self, Display, Formatter};
-use std::sync::Arc;
+use std::hint::black_box;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use idempotent_benches::{Args, Failed, Place, Spread, at_once, exit, interleave, on_server, run};
 use idempotent_runtime::{Outcome, idempotent, migrate, transact};
 use sqlx::postgres::{PgPool, PgPoolOptions, Postgres};
 use sqlx::{Executor, Transaction, query};
-use tokio::task::JoinSet;
 
 const USAGE: &str = "usage: throughput [postgres URL] [rounds] [messages]";
 const LOCAL: &str = "postgres://postgres@%2Fvar%2Frun%2Fpostgresql/postgres";
@@ -58,7 +59,7 @@ async fn by_hand(pool: &PgPool, guard: Consumer, id: i64) -> sqlx::Result<()> {
         Consumer::Savepoint => savepoint(&mut tx, id).await?,
         _ => verify(&mut tx, id).await?,
     };
-    std::hint::black_box(outcome.is_duplicate());
+    black_box(outcome.is_duplicate());
     tx.commit().await
 }
 
@@ -114,131 +115,90 @@ enum Workload {
 
 struct Bench {
     pools: [PgPool; 2],
-    next: Arc<AtomicI64>,
+    next: AtomicI64,
     messages: u32,
 }
 
 impl Bench {
-    async fn round(&self, side: Side, at_once: i64, workload: Workload) -> sqlx::Result<Duration> {
+    async fn round(
+        &self,
+        side: Side,
+        workers: i64,
+        workload: Workload,
+    ) -> Result<Duration, Failed> {
+        let messages = i64::from(self.messages);
         let first = match workload {
-            Workload::New => self
-                .next
-                .fetch_add(i64::from(self.messages), Ordering::Relaxed),
+            Workload::New => self.next.fetch_add(messages, Ordering::Relaxed),
             Workload::Duplicate => 0,
         };
         let pool = &self.pools[usize::from(side.1 == Pool::WithoutPing)];
-        let start = Instant::now();
-        let mut workers: JoinSet<sqlx::Result<()>> = JoinSet::new();
-        for worker in 0..at_once {
-            let ids = (first + worker..first + i64::from(self.messages))
-                .step_by(usize::try_from(at_once).unwrap_or(1));
+        at_once(workers, |worker| {
+            let mut id = first + worker;
             let pool = pool.clone();
-            workers.spawn(async move {
-                for id in ids {
+            async move {
+                while id < first + messages {
                     match side.0 {
                         Consumer::HandWritten => hand_written(&pool, id).await?,
                         Consumer::Transact => {
                             let outcome: Outcome<()> =
                                 transact!(&pool, tx => verify(tx, id)).await?;
-                            std::hint::black_box(outcome.is_duplicate());
+                            black_box(outcome.is_duplicate());
                         }
                         guard => by_hand(&pool, guard, id).await?,
                     }
+                    id += workers;
                 }
                 Ok(())
-            });
-        }
-        while let Some(done) = workers.join_next().await {
-            done.map_err(|error| sqlx::Error::AnyDriverError(Box::new(error)))??;
-        }
-        Ok(start.elapsed())
+            }
+        })
+        .await
     }
 
-    async fn compare(&self, rounds: usize, at_once: i64, workload: Workload) -> sqlx::Result<()> {
-        let mut times: Vec<Vec<f64>> = vec![Vec::new(); SIDES.len()];
-        for round in 0..=rounds {
-            for (times, side) in times.iter_mut().zip(SIDES) {
-                let time = self.round(side, at_once, workload).await?.as_secs_f64();
-                if round > 0 {
-                    times.push(time); // the first round warms up
-                }
-            }
-            eprint!("\rround {round} of {rounds} ");
-        }
-        eprintln!();
+    async fn compare(&self, rounds: usize, workers: i64, workload: Workload) -> Result<(), Failed> {
+        let times = interleave(rounds, &SIDES, async |side| {
+            Ok(self.round(side, workers, workload).await?.as_secs_f64())
+        })
+        .await?;
         for (row, side) in times.iter().zip(SIDES) {
             let same_pool = usize::from(side.1 == Pool::WithoutPing);
             println!(
-                "| {side} | {:.0} | {} | {} |",
-                median(row.iter().map(|time| f64::from(self.messages) / time)).1,
-                ratio(&times[same_pool], row),
-                ratio(&times[0], row),
+                "| {side} | {:.0} | {:.2} | {:.2} |",
+                Spread::new(row.iter().map(|time| f64::from(self.messages) / time)).median,
+                Spread::of_ratios(&times[same_pool], row),
+                Spread::of_ratios(&times[0], row),
             );
         }
         Ok(())
     }
 }
 
-/// How many times as fast as the base, within each round.
-fn ratio(base: &[f64], side: &[f64]) -> String {
-    let (low, middle, high) = median(base.iter().zip(side).map(|(base, side)| base / side));
-    format!("{middle:.2} ({low:.2}–{high:.2})")
+async fn program() -> Result<(), Failed> {
+    let mut args = Args::new(USAGE);
+    let url = args.optional()?.unwrap_or_else(|| LOCAL.to_owned());
+    let rounds = args.number("number of rounds", 9, 1)?;
+    let messages = args.number("number of messages", 400, 1)?;
+    args.end()?;
+    on_server(&url, "throughput", async |place| {
+        measure(place, rounds, messages).await
+    })
+    .await
 }
 
-fn median(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    (
-        values[0],
-        values[values.len() / 2],
-        values[values.len() - 1],
-    )
-}
-
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut args = std::env::args().skip(1);
-    let url = args.next().unwrap_or_else(|| LOCAL.to_owned());
-    let rounds = args
-        .next()
-        .map_or(Ok(9), |rounds| rounds.parse())
-        .map_err(|_| USAGE)?;
-    let messages = args
-        .next()
-        .map_or(Ok(400), |messages| messages.parse())
-        .map_err(|_| USAGE)?;
-
-    let admin = PgPool::connect(&url).await?;
-    let schema = format!("throughput_{}", std::process::id());
-    admin
-        .execute(sqlx::AssertSqlSafe(format!("CREATE SCHEMA {schema}")))
-        .await?;
-    let result = run(&url, &schema, rounds, messages).await;
-    admin
-        .execute(sqlx::AssertSqlSafe(format!("DROP SCHEMA {schema} CASCADE")))
-        .await?;
-    result
-}
-
-async fn run(
-    url: &str,
-    schema: &str,
-    rounds: usize,
-    messages: u32,
-) -> Result<(), Box<dyn std::error::Error>> {
-    let options: sqlx::postgres::PgConnectOptions = url.parse()?;
-    let options = options.options([("search_path", schema)]);
-    let pool = |test| {
+async fn measure(place: &mut Place<Postgres>, rounds: usize, messages: u32) -> Result<(), Failed> {
+    let pool = |ping| {
         PgPoolOptions::new()
             .max_connections(8)
-            .test_before_acquire(test)
-            .connect_with(options.clone())
+            .test_before_acquire(ping)
     };
-    let pools = [pool(true).await?, pool(false).await?];
-    pools[0].execute("CREATE TABLE inbox (id text PRIMARY KEY, processed_at timestamptz NOT NULL DEFAULT now())").await?;
-    pools[0]
-        .execute("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL)")
+    let pools = place
+        .schema_with("messages", [pool(true), pool(false)])
         .await?;
+    for table in [
+        "CREATE TABLE inbox (id text PRIMARY KEY, processed_at timestamptz NOT NULL DEFAULT now())",
+        "CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL)",
+    ] {
+        run(&pools[0], table).await?;
+    }
     let fill = query("INSERT INTO accounts SELECT n, 0 FROM generate_series(0, $1 - 1) AS n")
         .bind(ACCOUNTS);
     pools[0].execute(fill).await?;
@@ -246,21 +206,26 @@ async fn run(
 
     let bench = Bench {
         pools,
-        next: Arc::new(AtomicI64::new(i64::from(messages))),
+        next: AtomicI64::new(i64::from(messages)),
         messages,
     };
     for (workload, name) in [
         (Workload::New, "new messages"),
         (Workload::Duplicate, "duplicates"),
     ] {
-        for at_once in [1, 8] {
-            println!("\n{name}, {at_once} at once, {rounds} rounds of {messages} messages\n");
+        for workers in [1, 8] {
+            println!("\n{name}, {workers} at once, {rounds} rounds of {messages} messages\n");
             println!(
                 "| side | messages/s | of hand-written, same pool | of hand-written, default pool |"
             );
             println!("| --- | --- | --- | --- |");
-            bench.compare(rounds, at_once, workload).await?;
+            bench.compare(rounds, workers, workload).await?;
         }
     }
     Ok(())
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    exit(program().await)
 }
