@@ -6,8 +6,10 @@
 //! first transactions after the checkpoint, which write whole pages, are left out.
 //!
 //! ```text
-//! cargo run --release -p idempotent-benches --bin prune -- <postgres or mysql URL> [rows] [seconds of pruning] [index]
+//! cargo run --release -p idempotent-benches --bin prune -- <URL> [rows] [seconds of pruning] [index]
 //! ```
+//!
+//! On SQLite, which uses the file of its log again, bytes of the log are not counted.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,9 +20,9 @@ use idempotent_benches::{
     Args, Failed, Kind, Place, Server, Spread, exit, number, on_server, per, run,
 };
 use idempotent_runtime::{Outcome, Store, idempotent, migrate, pruner};
-use sqlx::{MySql, Pool, Postgres, Transaction};
+use sqlx::{MySql, Pool, Postgres, Sqlite, Transaction};
 
-const USAGE: &str = "usage: prune <postgres or mysql URL> [rows] [seconds of pruning] [index]";
+const USAGE: &str = "usage: prune <URL> [rows] [seconds of pruning] [index]";
 const CLAIMS: i64 = 1_000;
 const ROUNDS: i64 = 20;
 const WARM_UP: i64 = 5;
@@ -48,6 +50,8 @@ trait Indexed: Server {
     const SETTLE: &'static [&'static str];
     /// Bytes of the log that were written.
     const LOG: &'static str;
+    const DELETE_EXPIRED: &'static str =
+        "DELETE FROM processed_messages WHERE expires_at < processed_at + INTERVAL '29' DAY";
     const TABLE_BYTES: &'static str;
     /// Of the index for pruning.
     const INDEX_BYTES: &'static str;
@@ -104,6 +108,36 @@ impl Indexed for MySql {
          WHERE table_schema = database() AND table_name = 'processed_messages'";
     const INDEX_BYTES: &'static str = "SELECT CAST(index_length AS SIGNED) FROM information_schema.tables \
          WHERE table_schema = database() AND table_name = 'processed_messages'";
+}
+
+impl Indexed for Sqlite {
+    const INDEXES: &'static [Index] = &[
+        ("none", "SELECT 1"),
+        (
+            "btree",
+            "CREATE INDEX expiry ON processed_messages (expires_at)",
+        ),
+        (
+            "partial btree",
+            "CREATE INDEX expiry ON processed_messages (expires_at) WHERE expires_at IS NOT NULL",
+        ),
+    ];
+    const DROP: &'static str = "DROP INDEX processed_messages_expires_at";
+    const FILL: &'static [&'static str] = &[
+        "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {rows}), \
+         t (t) AS (SELECT CAST(unixepoch('subsec') * 1000000 AS INTEGER)) \
+         INSERT INTO processed_messages (scope, key, processed_at, expires_at) \
+         SELECT 'bench.week', printf('%020d', n), t - 30 * 86400000000 + n * 1000, \
+         t - 86400000000 + (n - {rows} / 2) * 1000 + iif(n > {rows} / 2, 2 * 86400000000, 0) FROM n, t",
+    ];
+    const SETTLE: &'static [&'static str] = &["ANALYZE", "PRAGMA wal_checkpoint(TRUNCATE)"];
+    const LOG: &'static str = "SELECT 0"; // see above
+    const DELETE_EXPIRED: &'static str =
+        "DELETE FROM processed_messages WHERE expires_at < processed_at + 29 * 86400000000";
+    const TABLE_BYTES: &'static str =
+        "SELECT sum(pgsize) FROM dbstat WHERE name = 'processed_messages'";
+    const INDEX_BYTES: &'static str =
+        "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE name = 'expiry'";
 }
 
 /// The median of a claim: bytes of the log, and microseconds.
@@ -185,11 +219,7 @@ async fn measure<DB: Indexed>(
     let kept = claims(pool, false).await?;
     let (rate, pruned) = prune(pool, limit).await?;
     // What the limit cut off would be due at each look.
-    run(
-        pool,
-        "DELETE FROM processed_messages WHERE expires_at < processed_at + INTERVAL '29' DAY",
-    )
-    .await?;
+    run(pool, DB::DELETE_EXPIRED).await?;
     let dead = look(pool).await?;
     for settle in DB::SETTLE {
         run(pool, settle).await?;
@@ -243,7 +273,12 @@ async fn program() -> Result<(), Failed> {
             })
             .await
         }
-        Kind::Sqlite => Err(USAGE.into()),
+        Kind::Sqlite => {
+            on_server::<Sqlite>(&url, "prune", async |place| {
+                compare(place, rows, limit, only).await
+            })
+            .await
+        }
     }
 }
 

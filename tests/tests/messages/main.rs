@@ -75,7 +75,10 @@ const ATTRIBUTE: &[(&str, &str)] = &[
         "too_coarse",
         "would run for the first, and be skipped for the second",
     ),
-    ("compared_and_skipped", "is both in the fingerprint and skipped"),
+    (
+        "compared_and_skipped",
+        "is both in the fingerprint and skipped",
+    ),
     ("in_key_and_skipped", "is both in the key and skipped"),
     ("skipped_transaction", "which is never part of the key"),
     (
