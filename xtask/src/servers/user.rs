@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::error::Error;
 use crate::servers::Kind;
 
-/// Ourselves, or, since servers refuse to run as root, somebody else.
+/// Ourselves, or, since many servers refuse to run as root, somebody else.
 pub(super) enum User {
     Ourselves,
     Other { name: String, uid: u32, gid: u32 },
@@ -19,17 +19,17 @@ pub(super) enum User {
 
 impl User {
     pub(super) fn running(kind: &Kind) -> Result<Self, Error> {
-        if !is_root() {
+        let Some(user) = kind.unix_user.filter(|_| is_root()) else {
             return Ok(Self::Ourselves);
-        }
+        };
         let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
-        let mut candidates = [kind.unix_user, "nobody"].into_iter();
+        let mut candidates = [user, "nobody"].into_iter();
         candidates
             .find_map(|name| find(name, &passwd))
             .ok_or_else(|| {
                 Error::new(format!(
-                    "{} does not run as root, and there is no unix user `{}` or `nobody` here",
-                    kind.name, kind.unix_user
+                    "{} is not run as root, and there is no unix user `{user}` or `nobody` here",
+                    kind.name
                 ))
             })
     }
