@@ -51,6 +51,8 @@ pub(crate) enum Cause {
     Unstorable(Box<dyn StdError + Send + Sync>),
     Unreadable(Box<dyn StdError + Send + Sync>),
     Table(String),
+    /// Of the business table.
+    Backstop(String),
     Unsupported(&'static str),
     /// Of the pruner, `lookup` or `forget`.
     Argument(String),
@@ -226,7 +228,7 @@ impl Display for Error {
                 f,
                 "the message was processed before, and its result cannot be read: {error}"
             ),
-            Cause::Table(fact) | Cause::Argument(fact) => f.write_str(fact),
+            Cause::Table(fact) | Cause::Backstop(fact) | Cause::Argument(fact) => f.write_str(fact),
             Cause::Unsupported(fact) => f.write_str(fact),
         }
     }
@@ -289,6 +291,7 @@ impl Display for Cause {
             Self::Unstorable(_) => f.write_str("nothing was committed: see the docs of `replay`"),
             Self::Unreadable(_) => f.write_str("it is not run again: look the effect up by its key"),
             Self::Table(_) => f.write_str("see the docs of `Table`"),
+            Self::Backstop(_) => f.write_str("see the docs of `verify_backstop`"),
             Self::Unsupported(_) => f.write_str("leave this option out, or use another database"),
             Self::Argument(_) => f.write_str("nothing was deleted: see the docs of `Pruner` and of `Table`"),
         }

@@ -52,6 +52,8 @@
 //! - *Guard*: what proves, after the body, that the claim's transaction is still alive: `verify`, one
 //!   statement, or `savepoint`, around claim and body.
 //! - *Duplicate*: a delivery whose key is committed.
+//! - *Backstop*: a unique constraint of the key's own grain, on the table in which the effect stands; see
+//!   [`verify_backstop`].
 //! - *Pruning*: deleting keys whose `retain` is over, with a [`Pruner`]. A duplicate that comes after
 //!   that runs again.
 //!
@@ -90,6 +92,7 @@
 )]
 
 mod attempts;
+mod backstop;
 mod batch;
 mod claim;
 mod disposition;
@@ -111,6 +114,7 @@ mod table;
 mod transact;
 
 pub use attempts::{Attempts, Isolation};
+pub use backstop::verify_backstop;
 pub use claim::Claim;
 pub use disposition::{Disposition, Permanent, disposition};
 pub use error::Error;

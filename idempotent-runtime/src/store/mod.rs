@@ -40,8 +40,9 @@ use sqlx::{AssertSqlSafe, ColumnIndex, Database, Decode, Transaction, Type};
 use crate::attempts::{Begin, Options};
 use crate::error::Lost;
 use crate::handler::Busy;
-use crate::table::{Absence, Column, Table};
+use crate::table::{self, Absence, Table};
 
+mod catalog;
 #[cfg(feature = "postgres")]
 mod forget;
 #[cfg(feature = "mysql")]
@@ -56,6 +57,7 @@ mod savepoint;
 mod sqlite;
 mod upkeep;
 
+pub(crate) use catalog::{Catalog, Column, Flaw, Kind, Nulls, Part, Relation, Unique};
 pub(crate) use upkeep::{Due, Found, Upkeep};
 
 /// A database that holds the keys: `Postgres`, `MySql` (for MariaDB and MySQL)
@@ -82,10 +84,10 @@ pub(crate) use upkeep::{Due, Found, Upkeep};
     label = "no store for `{Self}`",
     note = "enable the feature `postgres`, `mysql` or `sqlite` of `idempotent-runtime`, and name that database"
 )]
-pub trait Store: Backend + Upkeep {}
+pub trait Store: Backend + Catalog + Upkeep {}
 
 #[diagnostic::do_not_recommend]
-impl<DB: Backend + Upkeep> Store for DB {}
+impl<DB: Backend + Catalog + Upkeep> Store for DB {}
 
 /// The seam between the handler's frame and one database.
 pub trait Backend: Database {
@@ -382,14 +384,14 @@ fn sql(template: &str, table: &Table, quote: char) -> AssertSqlSafe<String> {
 }
 
 /// A row of the statement `COLUMNS`.
-fn column<'r, R: sqlx::Row>(row: &'r R) -> Result<Column, sqlx::Error>
+fn column<'r, R: sqlx::Row>(row: &'r R) -> Result<table::Column, sqlx::Error>
 where
     usize: ColumnIndex<R>,
     bool: Decode<'r, R::Database> + Type<R::Database>,
     String: Decode<'r, R::Database> + Type<R::Database>,
 {
     let (is_required, has_default) = (row.try_get(3)?, row.try_get(4)?);
-    Ok(Column {
+    Ok(table::Column {
         name: row.try_get(0)?,
         kind: row.try_get(1)?,
         fits: row.try_get(2)?,

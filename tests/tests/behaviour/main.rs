@@ -6,6 +6,7 @@
 #[macro_use]
 mod suite;
 
+mod backstop;
 mod batches;
 mod busy;
 mod check_server;
