@@ -1,0 +1,227 @@
+//! A bank's notification service on NATS `JetStream`. Every transfer goes out by e-mail and by push.
+//!
+//! - Ours: `notify`, in one transaction with the key of each notice. A notice that comes again is a
+//!   duplicate, and is acknowledged like the first.
+//! - `JetStream`'s: a stream keeps each event for seven days. Of two durable consumers, one for each
+//!   channel, each gives an event out until it is acknowledged: again after a nak, and again when
+//!   `ACK_WAIT` has passed.
+//! - Acknowledged: after the commit, never before. What is rejected, or comes after it was delivered
+//!   `DELIVERIES` times, is first stored in the stream `…-dead`, and then terminated.
+//!
+//! ```text
+//! cargo run -p idempotent-services --features nats --bin nats -- --publish 20
+//! ```
+
+use std::cell::RefCell;
+use std::pin::pin;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
+use async_nats::jetstream::{AckKind, Context, Message, stream};
+use futures_util::future::try_join;
+use futures_util::stream::iter;
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use idempotent_runtime::Permanent;
+use idempotent_services::notify::{self, Channel, Notice, TransferCompleted};
+use idempotent_services::options::{Options, Program};
+use idempotent_services::report::{Answer, Report};
+use idempotent_services::stop;
+use sqlx::PgPool;
+
+const PROGRAM: Program = Program {
+    name: "nats",
+    about: "Customers are told once per transfer and channel, however often JetStream delivers.",
+    broker: "nats://127.0.0.1:4222",
+};
+
+/// After that many a message is a dead letter, whatever its error.
+///
+/// It is not the `max_deliver` of the consumer. `JetStream` gives such a message up, and counts it no
+/// longer: after a crash at the last delivery all would look acknowledged, and a notice be lost.
+const DELIVERIES: i64 = 5;
+
+/// Longer than a batch takes. A slower one is delivered again meanwhile, which is a duplicate.
+const ACK_WAIT: Duration = Duration::from_secs(30);
+
+/// Before what failed is delivered again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// So late may a redelivery be: `notify` keeps its keys for longer.
+const MAX_AGE: Duration = Duration::from_hours(7 * 24);
+
+/// A request for messages is made anew after that time: the server may have lost it.
+const REQUEST: Duration = Duration::from_secs(10);
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match service().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{}: {why}", PROGRAM.name);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn service() -> Result<(), Failed> {
+    let options = Options::from_args(&PROGRAM)?;
+    let pool = notify::database(&options.database).await?;
+    let client = async_nats::connect(&options.broker).await?;
+    let jetstream = async_nats::jetstream::new(client.clone());
+    let [email, push] = declare(&jetstream, &options.name).await?;
+    publish(&jetstream, &options).await?;
+    let service = Service {
+        pool,
+        jetstream,
+        report: RefCell::new(Report::new(options.quiet)),
+        options,
+    };
+    println!("waiting for `{}`; Ctrl-C stops", service.options.name);
+    try_join(
+        service.consume(&email, Channel::Email),
+        service.consume(&push, Channel::Push),
+    )
+    .await?;
+    client.flush().await?;
+    service.report.into_inner().finish();
+    Ok(())
+}
+
+/// A stream of events with a consumer for each channel, and a stream of dead letters. What exists
+/// is left as it is.
+async fn declare(jetstream: &Context, name: &str) -> Result<[PullConsumer; 2], Failed> {
+    let dead = stream::Config {
+        name: format!("{name}-dead"),
+        subjects: vec![format!("{name}.dead.*")],
+        ..stream::Config::default()
+    };
+    jetstream.get_or_create_stream(dead).await?;
+    let events = stream::Config {
+        name: name.to_owned(),
+        subjects: vec![format!("{name}.completed")],
+        max_age: MAX_AGE,
+        ..stream::Config::default()
+    };
+    let events = jetstream.get_or_create_stream(events).await?;
+    let consumer = async |channel| {
+        let durable = format!("{name}-{}", lower_case(channel));
+        let config = pull::Config {
+            durable_name: Some(durable.clone()),
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: ACK_WAIT,
+            ..pull::Config::default()
+        };
+        events.get_or_create_consumer(&durable, config).await
+    };
+    Ok([
+        consumer(Channel::Email).await?,
+        consumer(Channel::Push).await?,
+    ])
+}
+
+fn lower_case(channel: Channel) -> String {
+    channel.name().to_lowercase()
+}
+
+/// For the show: each event twice, as from a relay that crashed before it noted the first.
+///
+/// With a `Nats-Msg-Id` the stream would drop the second, but only for two minutes.
+async fn publish(jetstream: &Context, options: &Options) -> Result<(), Failed> {
+    let numbers: Vec<u32> = (1..=options.publish)
+        .flat_map(|number| [number, number])
+        .collect();
+    for numbers in numbers.chunks(1000) {
+        let mut stored = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            let body = serde_json::to_vec(&TransferCompleted::sample(*number))?;
+            let subject = format!("{}.completed", options.name);
+            stored.push(jetstream.publish(subject, body.into()).await?);
+        }
+        for stored in stored {
+            stored.await?;
+        }
+    }
+    Ok(())
+}
+
+struct Service {
+    pool: PgPool,
+    jetstream: Context,
+    options: Options,
+    report: RefCell<Report>,
+}
+
+impl Service {
+    async fn consume(&self, consumer: &PullConsumer, channel: Channel) -> Result<(), Failed> {
+        let mut stop = pin!(stop::asked());
+        loop {
+            // What there is, up to a batch, as soon as there is anything. Nothing is fetched ahead:
+            // its `ACK_WAIT` would run while it waits for its turn.
+            let fetch = consumer
+                .fetch()
+                .max_messages(self.options.batch)
+                .expires(REQUEST);
+            let mut messages = fetch.messages().await?;
+            // Between two batches only: what is begun is finished.
+            let first = tokio::select! {
+                biased;
+                first = messages.next() => first,
+                asked = &mut stop => return Ok(asked?),
+            };
+            let messages: Vec<Message> = iter(first).chain(messages).try_collect().await?;
+            self.handle(channel, &messages).await?;
+        }
+    }
+
+    /// Handles a batch, and tells `JetStream` what became of each message.
+    ///
+    /// An acknowledgement is not waited for: if it is lost, the message comes again, and is a
+    /// duplicate.
+    async fn handle(&self, channel: Channel, messages: &[Message]) -> Result<(), Failed> {
+        let notices = messages.iter().map(|message| read(channel, message));
+        let results = notify::handle(&self.pool, notices.collect::<Result<_, Failed>>()?).await;
+        for (message, result) in messages.iter().zip(results) {
+            let name = format!("{} {}", message.info()?.stream_sequence, channel.name());
+            let answer = self.report.borrow_mut().told(&name, &result);
+            match (answer, result) {
+                (Answer::Reject, Err(why)) => {
+                    self.dead_letter(channel, message, &why).await?;
+                    message.ack_with(AckKind::Term).await?;
+                }
+                (Answer::Redeliver, _) => message.ack_with(AckKind::Nak(Some(AGAIN))).await?,
+                _ => message.ack().await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores a dead letter: it is safe when this returns.
+    async fn dead_letter(
+        &self,
+        channel: Channel,
+        message: &Message,
+        why: &sqlx::Error,
+    ) -> Result<(), Failed> {
+        let subject = format!("{}.dead.{}", self.options.name, lower_case(channel));
+        let mut headers = HeaderMap::new();
+        headers.insert("Why", why.to_string().replace(['\r', '\n'], " "));
+        self.jetstream
+            .publish_with_headers(subject, headers, message.payload.clone())
+            .await?
+            .await?;
+        Ok(())
+    }
+}
+
+/// Reads a notice. One that was delivered too often is not tried again: it may be what crashes us.
+fn read(channel: Channel, message: &Message) -> Result<sqlx::Result<Notice>, Failed> {
+    if message.info()?.delivered > DELIVERIES {
+        let why = format!("it was delivered {DELIVERIES} times");
+        return Ok(Err(sqlx::Error::Encode(Permanent::new(why).into())));
+    }
+    Ok(notify::read(&message.payload).map(|event| Notice { event, channel }))
+}

@@ -1,0 +1,152 @@
+//! A bank's notification service on RabbitMQ. Every transfer goes out by e-mail and by push.
+//!
+//! - Ours: `notify`, in one transaction with the key of each notice. A notice that comes again is a
+//!   duplicate, and is acknowledged like the first.
+//! - RabbitMQ's: it keeps a message until it is acknowledged, delivers it again after a cut
+//!   connection or a nack, and moves what is rejected, or was delivered more than `DELIVERIES`
+//!   times, to the queue `….dead`.
+//! - Acknowledged: after the commit, never before.
+//!
+//! ```text
+//! cargo run -p idempotent-services --features rabbitmq --bin rabbitmq -- --publish 20
+//! ```
+
+use std::pin::pin;
+use std::process::ExitCode;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::select;
+use idempotent_services::notify::{self, Channel, Notice, TransferCompleted};
+use idempotent_services::options::{Options, Program};
+use idempotent_services::report::{Answer, Report};
+use idempotent_services::{rabbit, stop};
+use lapin::message::Delivery;
+use lapin::options::{
+    BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions, BasicRejectOptions,
+};
+use lapin::types::FieldTable;
+use lapin::{Connection, ConnectionProperties, Consumer};
+use sqlx::PgPool;
+
+const PROGRAM: Program = Program {
+    name: "rabbitmq",
+    about: "Customers are told once per transfer and channel, however often RabbitMQ delivers.",
+    broker: "amqp://guest:guest@127.0.0.1:5672/%2f",
+};
+
+/// After that many a message is a dead letter, whatever its error.
+const DELIVERIES: i64 = 5;
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match service().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{}: {why}", PROGRAM.name);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn service() -> Result<(), Failed> {
+    let options = Options::from_args(&PROGRAM)?;
+    let pool = notify::database(&options.database).await?;
+    let connection = Connection::connect(&options.broker, ConnectionProperties::default()).await?;
+    let channel = connection.create_channel().await?;
+    rabbit::declare(&channel, &options.name, DELIVERIES).await?;
+    publish(&channel, &options).await?;
+    let mut report = Report::new(options.quiet);
+    consume(&channel, &pool, &options, &mut report).await?;
+    // What was delivered and not acknowledged goes back into its queue.
+    connection.close(200, "stopped".into()).await?;
+    report.finish();
+    Ok(())
+}
+
+/// For the show: each event twice, as from a relay that crashed before it noted the first.
+async fn publish(channel: &lapin::Channel, options: &Options) -> Result<(), Failed> {
+    let numbers = (1..=options.publish).flat_map(|number| [number, number]);
+    let bodies = numbers.map(|number| serde_json::to_vec(&TransferCompleted::sample(number)));
+    let bodies = bodies.collect::<Result<Vec<_>, _>>()?;
+    Ok(rabbit::publish(channel, &options.name, &bodies).await?)
+}
+
+async fn consume(
+    channel: &lapin::Channel,
+    pool: &PgPool,
+    options: &Options,
+    report: &mut Report,
+) -> Result<(), Failed> {
+    // RabbitMQ sends on while a batch is being handled.
+    let unacknowledged = u16::try_from(2 * options.batch).unwrap_or(u16::MAX);
+    channel
+        .basic_qos(unacknowledged, BasicQosOptions::default())
+        .await?;
+    let [email, push] = [
+        subscribe(channel, &options.name, Channel::Email).await?,
+        subscribe(channel, &options.name, Channel::Push).await?,
+    ];
+    let deliveries = select(
+        email.map(|delivery| (Channel::Email, delivery)),
+        push.map(|delivery| (Channel::Push, delivery)),
+    );
+    let mut batches = deliveries.ready_chunks(options.batch);
+    let mut stop = pin!(stop::asked());
+    println!("waiting for `{}`; Ctrl-C stops", options.name);
+    loop {
+        // Between two batches only: what is begun is finished.
+        let batch = tokio::select! {
+            batch = batches.next() => batch.ok_or("RabbitMQ has ended the subscription")?,
+            asked = &mut stop => return Ok(asked?),
+        };
+        let mut deliveries = Vec::with_capacity(batch.len());
+        for (to, delivery) in batch {
+            deliveries.push((to, delivery?));
+        }
+        handle(pool, deliveries, report).await?;
+    }
+}
+
+async fn subscribe(channel: &lapin::Channel, name: &str, to: Channel) -> lapin::Result<Consumer> {
+    channel
+        .basic_consume(
+            rabbit::queue(name, to),
+            "".into(),
+            BasicConsumeOptions::default(),
+            FieldTable::default(),
+        )
+        .await
+}
+
+/// Handles a batch, and tells RabbitMQ what became of each delivery.
+async fn handle(
+    pool: &PgPool,
+    deliveries: Vec<(Channel, Delivery)>,
+    report: &mut Report,
+) -> Result<(), Failed> {
+    let read = |(channel, delivery): &(Channel, Delivery)| {
+        notify::read(&delivery.data).map(|event| Notice {
+            event,
+            channel: *channel,
+        })
+    };
+    let notices = deliveries.iter().map(read).collect();
+    let results = notify::handle(pool, notices).await;
+    for ((channel, delivery), result) in deliveries.iter().zip(results) {
+        let name = format!("{} {}", delivery.delivery_tag, channel.name());
+        match report.told(&name, &result) {
+            Answer::Acknowledge => delivery.ack(BasicAckOptions::default()).await?,
+            Answer::Redeliver => {
+                let requeue = BasicNackOptions {
+                    requeue: true,
+                    ..BasicNackOptions::default()
+                };
+                delivery.nack(requeue).await?
+            }
+            Answer::Reject => delivery.reject(BasicRejectOptions::default()).await?,
+        };
+    }
+    Ok(())
+}

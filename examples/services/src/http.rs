@@ -1,0 +1,155 @@
+//! What the HTTP services share: the command line, the pool, and serving until they are to stop.
+
+use std::env;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use idempotent_runtime::{Error, migrate};
+use lexopt::{Arg, Parser, ValueExt as _};
+use sqlx::PgPool;
+use sqlx::postgres::PgPoolOptions;
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+
+use crate::options::DATABASE;
+use crate::stop;
+
+/// What a service is asked to do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Of Postgres.
+    pub database: String,
+    /// Address and port.
+    pub listen: String,
+    /// Show no line for each request.
+    pub is_quiet: bool,
+}
+
+/// What a service is, for its help.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    /// As it is started.
+    pub name: &'static str,
+    /// What it shows.
+    pub about: &'static str,
+    /// The variable of the environment that holds its secret: a command line can be read by others.
+    pub secret: &'static str,
+    /// What is in it.
+    pub secret_is: &'static str,
+}
+
+impl Options {
+    /// Reads the command line. Asked for help, it prints that and ends the program.
+    ///
+    /// # Errors
+    ///
+    /// Names what it does not understand.
+    pub fn from_args(program: &Program) -> Result<Self, lexopt::Error> {
+        let mut options = Self {
+            database: env::var("DATABASE_URL").unwrap_or_else(|_| DATABASE.to_owned()),
+            listen: "127.0.0.1:8080".to_owned(),
+            is_quiet: false,
+        };
+        let mut args = Parser::from_env();
+        while let Some(arg) = args.next()? {
+            match arg {
+                Arg::Long("database") => options.database = args.value()?.string()?,
+                Arg::Long("listen") => options.listen = args.value()?.string()?,
+                Arg::Long("quiet") => options.is_quiet = true,
+                Arg::Long("help") | Arg::Short('h') => {
+                    println!("{}", program.help());
+                    std::process::exit(0);
+                }
+                other => return Err(other.unexpected()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+impl Program {
+    /// Reads its secret.
+    ///
+    /// # Errors
+    ///
+    /// There is none: the service is not to start.
+    pub fn secret(&self) -> Result<String, String> {
+        match env::var(self.secret) {
+            Ok(secret) if !secret.is_empty() => Ok(secret),
+            _ => Err(format!("set {}: {}", self.secret, self.secret_is)),
+        }
+    }
+
+    fn help(&self) -> String {
+        let Self {
+            name,
+            about,
+            secret,
+            secret_is,
+        } = self;
+        format!(
+            "{about}\n\n\
+             usage: {secret}=… {name} [options]\n\n\
+             {secret}: {secret_is}\n\n\
+             --database URL     Postgres; or DATABASE_URL in the environment [{DATABASE}]\n\
+             --listen ADDRESS   [127.0.0.1:8080]\n\
+             --quiet            show no line for each request\n\n\
+             It stops at Ctrl-C."
+        )
+    }
+}
+
+/// Connects, and makes the table of keys unless it exists.
+///
+/// # Errors
+///
+/// The database cannot be used.
+pub async fn database(url: &str) -> Result<PgPool, Error> {
+    let pool = PgPoolOptions::new()
+        // Somebody waits for the answer: rather 503 than late.
+        .acquire_timeout(Duration::from_secs(3))
+        // A stale connection is replaced by `transact!` before anything ran: no ping at each acquire.
+        .test_before_acquire(false)
+        .connect(url)
+        .await?;
+    migrate(&pool).await?;
+    Ok(pool)
+}
+
+/// How long requests may take to end when the service is to stop.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Serves until Ctrl-C or SIGTERM. Then it takes no more connections, and ends the requests that it
+/// has begun.
+///
+/// # Errors
+///
+/// The address cannot be listened on.
+pub async fn serve(listen: &str, router: Router) -> io::Result<()> {
+    let listener = TcpListener::bind(listen).await?;
+    println!(
+        "listening on http://{}; Ctrl-C stops",
+        listener.local_addr()?
+    );
+    let stopping = Arc::new(Notify::new());
+    let asked = {
+        let stopping = stopping.clone();
+        async move {
+            if let Err(error) = stop::asked().await {
+                eprintln!("signals cannot be waited for: {error}");
+            }
+            stopping.notify_one();
+        }
+    };
+    let overdue = async {
+        stopping.notified().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        served = axum::serve(listener, router).with_graceful_shutdown(asked) => served,
+        // What is cut off here has not committed: its client sends it again.
+        () = overdue => Ok(()),
+    }
+}

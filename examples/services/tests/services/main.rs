@@ -1,0 +1,15 @@
+//! The programs of this package as they are started, against real servers.
+
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "http")]
+mod http;
+#[cfg(feature = "kafka")]
+mod kafka;
+#[cfg(feature = "nats")]
+mod nats;
+#[cfg(feature = "rabbitmq")]
+mod rabbitmq;
+mod running;
+#[cfg(feature = "sqs")]
+mod sqs;
