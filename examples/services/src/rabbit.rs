@@ -9,13 +9,17 @@ use lapin::{BasicProperties, Confirmation, ExchangeKind};
 
 use crate::notify::Channel;
 
+/// After that many a message is a dead letter, whatever its error. All that declare a queue must say
+/// the same, or `RabbitMQ` refuses it.
+pub const DELIVERIES: i64 = 5;
+
 /// A fan-out exchange, a queue for each channel, and one for dead letters. Quorum queues count
-/// deliveries: after so many a message is a dead letter. What exists is left as it is.
+/// deliveries: after [`DELIVERIES`] a message is a dead letter. What exists is left as it is.
 ///
 /// # Errors
 ///
 /// The connection is cut, or a queue of the name is another.
-pub async fn declare(channel: &lapin::Channel, name: &str, deliveries: i64) -> lapin::Result<()> {
+pub async fn declare(channel: &lapin::Channel, name: &str) -> lapin::Result<()> {
     let durable = QueueDeclareOptions {
         durable: true,
         ..QueueDeclareOptions::default()
@@ -28,7 +32,7 @@ pub async fn declare(channel: &lapin::Channel, name: &str, deliveries: i64) -> l
         .await?;
     arguments.insert(
         "x-delivery-limit".into(),
-        AMQPValue::LongLongInt(deliveries),
+        AMQPValue::LongLongInt(DELIVERIES),
     );
     arguments.insert("x-dead-letter-exchange".into(), text(""));
     arguments.insert("x-dead-letter-routing-key".into(), text(&dead));

@@ -29,8 +29,6 @@ const PROGRAM: Program = Program {
     broker: "amqp://guest:guest@127.0.0.1:5672/%2f",
 };
 
-const DELIVERIES: i64 = 5;
-
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
@@ -63,7 +61,7 @@ async fn service() -> Result<(), Failed> {
     }
     let connection = Connection::connect(&options.broker, ConnectionProperties::default()).await?;
     let channel = connection.create_channel().await?;
-    rabbit::declare(&channel, &options.name, DELIVERIES).await?;
+    rabbit::declare(&channel, &options.name).await?;
     println!("publishing to `{}`; Ctrl-C stops", options.name);
     let mut stop = pin!(stop::asked());
     let mut published = 0;

@@ -3,8 +3,8 @@
 //! - Ours: `notify`, in one transaction with the key of each notice. A notice that comes again is a
 //!   duplicate, and is acknowledged like the first.
 //! - RabbitMQ's: it keeps a message until it is acknowledged, delivers it again after a cut
-//!   connection or a nack, and moves what is rejected, or was delivered more than `DELIVERIES`
-//!   times, to the queue `….dead`.
+//!   connection or a nack, and moves what is rejected, or was delivered more than
+//!   `rabbit::DELIVERIES` times, to the queue `….dead`.
 //! - Acknowledged: after the commit, never before.
 //!
 //! ```text
@@ -34,9 +34,6 @@ const PROGRAM: Program = Program {
     broker: "amqp://guest:guest@127.0.0.1:5672/%2f",
 };
 
-/// After that many a message is a dead letter, whatever its error.
-const DELIVERIES: i64 = 5;
-
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
@@ -55,7 +52,7 @@ async fn service() -> Result<(), Failed> {
     let pool = notify::database(&options.database).await?;
     let connection = Connection::connect(&options.broker, ConnectionProperties::default()).await?;
     let channel = connection.create_channel().await?;
-    rabbit::declare(&channel, &options.name, DELIVERIES).await?;
+    rabbit::declare(&channel, &options.name).await?;
     publish(&channel, &options).await?;
     let mut report = Report::new(options.quiet);
     consume(&channel, &pool, &options, &mut report).await?;

@@ -47,7 +47,7 @@ impl<'d> Rabbit<'d> {
         let url = server("RABBITMQ");
         let connection = Connection::connect(&url, ConnectionProperties::default()).await;
         let channel = connection.unwrap().create_channel().await.unwrap();
-        rabbit::declare(&channel, &db.name, 5).await.unwrap();
+        rabbit::declare(&channel, &db.name).await.unwrap();
         Self {
             name: &db.name,
             channel,
