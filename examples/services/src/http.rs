@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 use crate::options::DATABASE;
-use crate::stop;
+use crate::stop::Stop;
 
 /// What a service is asked to do.
 #[derive(Clone, Debug)]
@@ -126,9 +126,10 @@ const GRACE: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 ///
-/// The address cannot be listened on.
+/// The address cannot be listened on, or signals cannot.
 pub async fn serve(listen: &str, router: Router) -> io::Result<()> {
     let listener = TcpListener::bind(listen).await?;
+    let mut stop = Stop::listen()?;
     println!(
         "listening on http://{}; Ctrl-C stops",
         listener.local_addr()?
@@ -137,9 +138,7 @@ pub async fn serve(listen: &str, router: Router) -> io::Result<()> {
     let asked = {
         let stopping = stopping.clone();
         async move {
-            if let Err(error) = stop::asked().await {
-                eprintln!("signals cannot be waited for: {error}");
-            }
+            stop.asked().await;
             stopping.notify_one();
         }
     };

@@ -3,6 +3,8 @@
 //! A bank tells its customers of transfers, by e-mail and by push. Each program in `src/bin` takes
 //! the same notices from another broker, and hands them to the same [`notify`].
 
+#[cfg(feature = "rabbitmq")]
+pub mod coarse;
 #[cfg(feature = "http")]
 pub mod http;
 #[cfg(feature = "http")]

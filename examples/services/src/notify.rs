@@ -88,6 +88,13 @@ pub async fn notify(tx: &mut Transaction<'_, Postgres>, notices: Vec<Notice>) ->
         let why = format!("`{}` is no transfer of money", notice.event.id);
         return Err(sqlx::Error::Encode(Permanent::new(why).into()));
     }
+    store(tx, &notices).await
+}
+
+pub(crate) async fn store(
+    tx: &mut Transaction<'_, Postgres>,
+    notices: &[Notice],
+) -> sqlx::Result<()> {
     let column = |text: fn(&Notice) -> &str| notices.iter().map(text).collect::<Vec<_>>();
     query(
         "INSERT INTO notifications (event_id, channel, account, cents) \

@@ -19,7 +19,6 @@
 //! ```
 
 use std::collections::{BTreeMap, HashMap};
-use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -28,7 +27,7 @@ use idempotent_runtime::Permanent;
 use idempotent_services::notify::{self, Channel, Notice, TransferCompleted};
 use idempotent_services::options::{Options, Program};
 use idempotent_services::report::{Answer, Report};
-use idempotent_services::stop;
+use idempotent_services::stop::Stop;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{CommitMode, Consumer as _, StreamConsumer};
@@ -100,8 +99,9 @@ async fn service() -> Result<(), Failed> {
         consumer: &consumer,
         failures: HashMap::new(),
     };
+    let stop = Stop::listen()?;
     println!("waiting for `{}`; Ctrl-C stops", service.options.name);
-    service.consume().await?;
+    service.consume(stop).await?;
     let report = service.report;
     // It leaves the group, so that others take over at once.
     block_in_place(|| drop(consumer));
@@ -169,15 +169,14 @@ struct Service<'c> {
 }
 
 impl Service<'_> {
-    async fn consume(&mut self) -> Result<(), Failed> {
+    async fn consume(&mut self, mut stop: Stop) -> Result<(), Failed> {
         // librdkafka fetches ahead by itself.
         let mut batches = self.consumer.stream().ready_chunks(self.options.batch);
-        let mut stop = pin!(stop::asked());
         loop {
             // Between two batches only: what is begun is finished.
             let batch = tokio::select! {
                 batch = batches.next() => batch.ok_or("Kafka has ended the subscription")?,
-                asked = &mut stop => return Ok(asked?),
+                () = stop.asked() => return Ok(()),
             };
             let mut records = Vec::with_capacity(batch.len());
             for record in batch {

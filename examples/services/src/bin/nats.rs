@@ -13,7 +13,6 @@
 //! ```
 
 use std::cell::RefCell;
-use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -27,7 +26,7 @@ use idempotent_runtime::Permanent;
 use idempotent_services::notify::{self, Channel, Notice, TransferCompleted};
 use idempotent_services::options::{Options, Program};
 use idempotent_services::report::{Answer, Report};
-use idempotent_services::stop;
+use idempotent_services::stop::Stop;
 use sqlx::PgPool;
 
 const PROGRAM: Program = Program {
@@ -80,10 +79,11 @@ async fn service() -> Result<(), Failed> {
         report: RefCell::new(Report::new(options.quiet)),
         options,
     };
+    let [stop_email, stop_push] = [Stop::listen()?, Stop::listen()?];
     println!("waiting for `{}`; Ctrl-C stops", service.options.name);
     try_join(
-        service.consume(&email, Channel::Email),
-        service.consume(&push, Channel::Push),
+        service.consume(&email, Channel::Email, stop_email),
+        service.consume(&push, Channel::Push, stop_push),
     )
     .await?;
     client.flush().await?;
@@ -156,8 +156,12 @@ struct Service {
 }
 
 impl Service {
-    async fn consume(&self, consumer: &PullConsumer, channel: Channel) -> Result<(), Failed> {
-        let mut stop = pin!(stop::asked());
+    async fn consume(
+        &self,
+        consumer: &PullConsumer,
+        channel: Channel,
+        mut stop: Stop,
+    ) -> Result<(), Failed> {
         loop {
             // What there is, up to a batch, as soon as there is anything. Nothing is fetched ahead:
             // its `ACK_WAIT` would run while it waits for its turn.
@@ -170,7 +174,7 @@ impl Service {
             let first = tokio::select! {
                 biased;
                 first = messages.next() => first,
-                asked = &mut stop => return Ok(asked?),
+                () = stop.asked() => return Ok(()),
             };
             let messages: Vec<Message> = iter(first).chain(messages).try_collect().await?;
             self.handle(channel, &messages).await?;

@@ -13,15 +13,16 @@
 //! ```
 
 use std::env;
-use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use idempotent_services::notify::TransferCompleted;
 use idempotent_services::options::{Options, Program};
-use idempotent_services::{rabbit, stop};
+use idempotent_services::rabbit;
+use idempotent_services::stop::Stop;
 use lapin::{Connection, ConnectionProperties};
 use sqlx::{PgPool, query, query_as, raw_sql};
+use tokio::time::sleep;
 
 const PROGRAM: Program = Program {
     name: "outbox",
@@ -62,24 +63,27 @@ async fn service() -> Result<(), Failed> {
     let connection = Connection::connect(&options.broker, ConnectionProperties::default()).await?;
     let channel = connection.create_channel().await?;
     rabbit::declare(&channel, &options.name).await?;
+    let mut stop = Stop::listen()?;
     println!("publishing to `{}`; Ctrl-C stops", options.name);
-    let mut stop = pin!(stop::asked());
     let mut published = 0;
-    let asked = loop {
+    loop {
         let events = relay(&pool, &channel, &options.name, published).await?;
         published += events;
-        if events > 0 {
+        let pause = if events > 0 {
             println!("published {events}");
-            continue;
-        }
+            Duration::ZERO
+        } else {
+            Duration::from_millis(200)
+        };
+        // Between two batches only: what is published is noted.
         tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(200)) => {}
-            asked = &mut stop => break asked,
+            () = stop.asked() => break,
+            () = sleep(pause) => {}
         }
-    };
+    }
     connection.close(200, "stopped".into()).await?;
     println!("published={published}");
-    Ok(asked?)
+    Ok(())
 }
 
 /// The money moves and the event is noted, or neither. A transfer that was made before is left.

@@ -89,6 +89,8 @@ async fn service() -> Result<(), Failed> {
     };
     let router = Router::new()
         .route("/payments", post(create_payment))
+        .fallback(async || no_such(StatusCode::NOT_FOUND))
+        .method_not_allowed_fallback(async || no_such(StatusCode::METHOD_NOT_ALLOWED))
         .layer(DefaultBodyLimit::max(LARGEST))
         .with_state(Arc::new(service));
     http::serve(&options.listen, router).await?;
@@ -385,6 +387,11 @@ impl IntoResponse for Problem {
         }
         response
     }
+}
+
+fn no_such(status: StatusCode) -> Problem {
+    let detail = "payments are made with `POST /payments`";
+    Problem::new(status, "requests", "There is nothing here", detail)
 }
 
 fn unauthorized() -> Problem {

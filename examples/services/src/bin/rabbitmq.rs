@@ -11,15 +11,17 @@
 //! cargo run -p idempotent-services --features rabbitmq --bin rabbitmq -- --publish 20
 //! ```
 
-use std::pin::pin;
 use std::process::ExitCode;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::select;
+use idempotent_runtime::Verdict;
+use idempotent_services::coarse;
 use idempotent_services::notify::{self, Channel, Notice, TransferCompleted};
 use idempotent_services::options::{Options, Program};
+use idempotent_services::rabbit;
 use idempotent_services::report::{Answer, Report};
-use idempotent_services::{rabbit, stop};
+use idempotent_services::stop::Stop;
 use lapin::message::Delivery;
 use lapin::options::{
     BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions, BasicRejectOptions,
@@ -54,6 +56,9 @@ async fn service() -> Result<(), Failed> {
     let channel = connection.create_channel().await?;
     rabbit::declare(&channel, &options.name).await?;
     publish(&channel, &options).await?;
+    if options.publish > 0 && !options.quiet {
+        compare_with_a_coarse_key(&pool).await?;
+    }
     let mut report = Report::new(options.quiet);
     consume(&channel, &pool, &options, &mut report).await?;
     // What was delivered and not acknowledged goes back into its queue.
@@ -68,6 +73,18 @@ async fn publish(channel: &lapin::Channel, options: &Options) -> Result<(), Fail
     let bodies = numbers.map(|number| serde_json::to_vec(&TransferCompleted::sample(number)));
     let bodies = bodies.collect::<Result<Vec<_>, _>>()?;
     Ok(rabbit::publish(channel, &options.name, &bodies).await?)
+}
+
+/// For the show: what a key without the channel would do to each event.
+async fn compare_with_a_coarse_key(pool: &PgPool) -> sqlx::Result<()> {
+    for (channel, verdict) in coarse::rehearse(pool).await? {
+        let fate = match verdict {
+            Verdict::Processed => "is sent",
+            Verdict::Duplicate => "is taken for a duplicate, and never sent",
+        };
+        println!("with the key `event.id` alone, {} {fate}", channel.name());
+    }
+    Ok(())
 }
 
 async fn consume(
@@ -90,13 +107,13 @@ async fn consume(
         push.map(|delivery| (Channel::Push, delivery)),
     );
     let mut batches = deliveries.ready_chunks(options.batch);
-    let mut stop = pin!(stop::asked());
+    let mut stop = Stop::listen()?;
     println!("waiting for `{}`; Ctrl-C stops", options.name);
     loop {
         // Between two batches only: what is begun is finished.
         let batch = tokio::select! {
             batch = batches.next() => batch.ok_or("RabbitMQ has ended the subscription")?,
-            asked = &mut stop => return Ok(asked?),
+            () = stop.asked() => return Ok(()),
         };
         let mut deliveries = Vec::with_capacity(batch.len());
         for (to, delivery) in batch {

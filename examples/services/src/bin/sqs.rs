@@ -14,7 +14,6 @@
 //! ```
 
 use std::env;
-use std::pin::pin;
 use std::process::ExitCode;
 
 use aws_config::BehaviorVersion;
@@ -23,7 +22,7 @@ use aws_sdk_sqs::types::{Message, QueueAttributeName};
 use idempotent_services::notify::{self, Channel, Notice, TransferCompleted};
 use idempotent_services::options::{Options, Program};
 use idempotent_services::report::{Answer, Report};
-use idempotent_services::stop;
+use idempotent_services::stop::Stop;
 use sqlx::PgPool;
 
 const PROGRAM: Program = Program {
@@ -150,7 +149,7 @@ async fn consume(
     report: &mut Report,
 ) -> Result<(), Failed> {
     let most = i32::try_from(options.batch.min(MOST))?;
-    let mut stop = pin!(stop::asked());
+    let mut stop = Stop::listen()?;
     println!("waiting for `{}`; Ctrl-C stops", options.name);
     loop {
         let receive = client
@@ -161,7 +160,7 @@ async fn consume(
         // Between two batches only: what is begun is finished.
         let messages = tokio::select! {
             received = receive.send() => received?.messages.unwrap_or_default(),
-            asked = &mut stop => return Ok(asked?),
+            () = stop.asked() => return Ok(()),
         };
         handle(client, queues, pool, messages, report).await?;
     }

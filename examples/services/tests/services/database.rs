@@ -1,5 +1,7 @@
 //! What happens to a database while a service runs on it.
 
+#![allow(dead_code, reason = "the tests of one service use a part of it")]
+
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Postgres, Transaction};
 
 use crate::running::{Fresh, server, until};

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod database;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(feature = "kafka")]

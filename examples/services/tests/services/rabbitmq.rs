@@ -1,11 +1,14 @@
 //! The notification service on RabbitMQ, and the outbox that feeds it.
 
+use std::process::Stdio;
+
 use idempotent_services::notify::{Channel, TransferCompleted};
 use idempotent_services::rabbit;
 use lapin::options::{BasicAckOptions, BasicGetOptions, QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::FieldTable;
 use lapin::{Connection, ConnectionProperties};
 
+use crate::database;
 use crate::running::{Fresh, Running, in_fresh_database, server, until};
 
 const READY: &str = "waiting for";
@@ -30,9 +33,11 @@ macro_rules! tests {
 
 tests!(
     each_notice_is_stored_once_though_each_event_comes_twice,
+    a_coarse_key_is_shown_to_lose_a_notice_of_each_event,
     in_batches_too,
     what_can_never_be_handled_is_a_dead_letter,
     killed_in_the_middle_it_goes_on_where_it_was,
+    while_the_database_is_down_nothing_is_given_up,
     from_an_outbox_whose_relay_crashes,
 );
 
@@ -147,6 +152,26 @@ mod scenarios {
         twice(db, rabbit, "1").await;
     }
 
+    pub(super) async fn a_coarse_key_is_shown_to_lose_a_notice_of_each_event(
+        db: &Fresh,
+        rabbit: &Rabbit<'_>,
+    ) {
+        let mut command = db.program(env!("CARGO_BIN_EXE_rabbitmq"), &server("RABBITMQ"));
+        command.args(["--publish", "1"]);
+        let sent = "with the key `event.id` alone, EMAIL is sent";
+        let mut service = Running::start(command, sent);
+        service
+            .says("with the key `event.id` alone, PUSH is taken for a duplicate, and never sent");
+        service.says(READY);
+        all_is_handled(db, rabbit).await;
+        service.stop();
+        assert_eq!(
+            db.number(STORED).await,
+            4,
+            "and with the right key, it is sent"
+        );
+    }
+
     pub(super) async fn in_batches_too(db: &Fresh, rabbit: &Rabbit<'_>) {
         twice(db, rabbit, "16").await;
     }
@@ -215,6 +240,31 @@ mod scenarios {
             "{before} and then {last}"
         );
         everything_is_acknowledged(rabbit).await;
+    }
+
+    pub(super) async fn while_the_database_is_down_nothing_is_given_up(
+        db: &Fresh,
+        rabbit: &Rabbit<'_>,
+    ) {
+        let mut command = db.program(env!("CARGO_BIN_EXE_rabbitmq"), &server("RABBITMQ"));
+        command.stderr(Stdio::piped());
+        let mut service = Running::start(command, READY);
+        database::goes_down(db).await;
+        let events: Vec<_> = (1..=10).map(TransferCompleted::sample).collect();
+        rabbit
+            .publish(&events.iter().map(body).collect::<Vec<_>>())
+            .await;
+        // More often than a message may be delivered.
+        for _ in 0..=rabbit::DELIVERIES {
+            service.complains("the database does not answer");
+        }
+        database::comes_back(db).await;
+        all_is_handled(db, rabbit).await;
+        let last = service.stop();
+        assert!(last.starts_with("processed=22 "), "{last}");
+        assert!(last.ends_with(" rejected=0"), "{last}");
+        everything_is_acknowledged(rabbit).await;
+        assert_eq!(rabbit.dead_letter().await, None);
     }
 
     pub(super) async fn from_an_outbox_whose_relay_crashes(db: &Fresh, rabbit: &Rabbit<'_>) {

@@ -4,7 +4,7 @@
 
 use std::env;
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -107,6 +107,8 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 pub(crate) struct Running {
     child: Child,
     said: BufReader<ChildStdout>,
+    /// If the command has a pipe for them.
+    complaints: Option<BufReader<ChildStderr>>,
 }
 
 impl Running {
@@ -114,7 +116,12 @@ impl Running {
     pub(crate) fn start(mut command: Command, ready: &str) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let said = BufReader::new(child.stdout.take().unwrap());
-        let mut running = Self { child, said };
+        let complaints = child.stderr.take().map(BufReader::new);
+        let mut running = Self {
+            child,
+            said,
+            complaints,
+        };
         running.says(ready);
         running
     }
@@ -122,6 +129,16 @@ impl Running {
     /// Waits until it says that.
     pub(crate) fn says(&mut self, word: &str) {
         while !self.line().expect(word).starts_with(word) {}
+    }
+
+    /// Waits until it complains of that.
+    pub(crate) fn complains(&mut self, word: &str) {
+        let complaints = self.complaints.as_mut().expect("there is a pipe");
+        let mut line = String::new();
+        while !line.contains(word) {
+            line.clear();
+            assert!(complaints.read_line(&mut line).unwrap() > 0, "{word}");
+        }
     }
 
     fn line(&mut self) -> Option<String> {

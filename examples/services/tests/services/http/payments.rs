@@ -6,7 +6,7 @@ use reqwest::header::HeaderMap;
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
 
-use crate::http::database::{comes_back, goes_down, hold, run, until_one_waits};
+use crate::database::{comes_back, goes_down, hold, run, until_one_waits};
 use crate::http::server::{Server, refuses_to_start};
 use crate::running::{Fresh, until};
 
@@ -59,6 +59,9 @@ async fn send(request: RequestBuilder) -> Answer {
             text(&headers, "www-authenticate").as_deref(),
             Some("Bearer")
         );
+    }
+    if status == 405 {
+        assert_eq!(text(&headers, "allow").as_deref(), Some("POST"));
     }
     let answer = Answer {
         status,
@@ -155,6 +158,11 @@ async fn what_is_no_request_is_refused_and_not_stored(db: &Fresh) {
     assert_eq!(send(text).await.status, 415);
     let large = json!({ "to": "a".repeat(16 * 1024), "cents": 1200 });
     assert_eq!(send(with_body(keyed(&server), &large)).await.status, 413);
+
+    let elsewhere = Client::new().post(format!("{}/payment", server.url));
+    assert_eq!(send(elsewhere).await.status, 404);
+    let read = Client::new().get(format!("{}/payments", server.url));
+    assert_eq!(send(read).await.status, 405);
 
     assert_eq!(db.number(PAYMENTS).await, 0);
     assert_eq!(db.number(KEYS).await, 0);

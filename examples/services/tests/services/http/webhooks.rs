@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::Sha256;
 
-use crate::http::database::{comes_back, goes_down, hold, until_one_waits};
+use crate::database::{comes_back, goes_down, hold, until_one_waits};
 use crate::http::server::{Server, refuses_to_start};
 use crate::running::Fresh;
 
