@@ -1,6 +1,7 @@
 //! MariaDB: the catalog shows tables to whom has any right to them.
 
-use sqlx::mysql::{MySql, MySqlConnection};
+use sqlx::error::DatabaseError;
+use sqlx::mysql::{MySql, MySqlConnection, MySqlDatabaseError};
 use sqlx::{AssertSqlSafe, Row as _, query, query_scalar};
 
 use super::{Catalog, Column, Expression, Kind, Part, Relation, Unique, columns, uniques};
@@ -30,6 +31,8 @@ const UNIQUES: &str = "SELECT index_name, IF(index_name = 'PRIMARY', 'primary ke
 const PARTITIONED_BY: &str = "SELECT concat_ws(', ', partition_expression, subpartition_expression) \
      FROM information_schema.partitions WHERE table_schema = coalesce(?, database()) AND table_name = ? \
      AND partition_method <> 'SYSTEM_TIME' LIMIT 1";
+/// `ER_TABLEACCESS_DENIED_ERROR`.
+const ACCESS_DENIED: u16 = 1142;
 const NAMESAKES: &str = "SELECT concat(table_schema, '.', table_name) FROM information_schema.tables \
      WHERE lower(table_name) = lower(?) ORDER BY 1 LIMIT 5";
 
@@ -70,9 +73,7 @@ impl Catalog for MySql {
         let mut columns = columns(&described)?;
         let mut uniques = uniques(&indexed)?;
         if is_table {
-            let show = format!("SHOW CREATE TABLE {}", table.quoted(Self::QUOTE));
-            let row = query(AssertSqlSafe(show)).fetch_one(conn).await?;
-            let shown = Shown::new(row.try_get(1)?);
+            let shown = show(conn, table).await?;
             for column in &mut columns {
                 column.shown = shown.definition(&column.name).unwrap_or_default();
             }
@@ -136,6 +137,21 @@ impl Catalog for MySql {
             None => format!("give `{}` COLLATE {collation}, {ALL_ELSE}", column.name),
         }
     }
+}
+
+/// Who may use columns only is shown nothing.
+async fn show(conn: &mut MySqlConnection, table: &TableName) -> Result<Shown, sqlx::Error> {
+    let show = format!("SHOW CREATE TABLE {}", table.quoted(MySql::QUOTE));
+    match query(AssertSqlSafe(show)).fetch_one(conn).await {
+        Ok(row) => Ok(Shown::new(row.try_get(1)?)),
+        Err(sqlx::Error::Database(error)) if is_denied(&*error) => Ok(Shown::default()),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_denied(error: &dyn DatabaseError) -> bool {
+    let error = error.try_downcast_ref::<MySqlDatabaseError>();
+    error.is_some_and(|error| error.number() == ACCESS_DENIED)
 }
 
 /// A column that is modified keeps only what is said again.

@@ -7,6 +7,7 @@ use sqlx::MySql;
 use crate::store::catalog::sql::{Sort, Token, parenthesised, split, tokens};
 
 /// The statement, of which each column and each index has a line.
+#[derive(Default)]
 pub(super) struct Shown(String);
 
 impl Shown {
