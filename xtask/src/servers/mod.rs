@@ -6,8 +6,10 @@
 mod check;
 mod install;
 mod kafka;
+mod leash;
 mod mariadb;
 mod nats;
+mod ports;
 mod postgres;
 mod programs;
 mod pypi;
