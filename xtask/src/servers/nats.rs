@@ -13,6 +13,7 @@ pub const NATS: Kind = Kind {
     url: |port| format!("nats://127.0.0.1:{port}"),
     unix_user: Some("nats"),
     programs: &["nats-server"],
+    proof: Some("--version"),
     directories: &["/usr/sbin"],
     origin: Origin::Debian(&["nats-server"]),
     prepare: None,

@@ -13,6 +13,7 @@ pub const POSTGRES: Kind = Kind {
     url: |port| format!("postgres://postgres@127.0.0.1:{port}/postgres"),
     unix_user: Some("postgres"),
     programs: &["initdb", "postgres"],
+    proof: Some("--version"),
     directories: &["/usr/lib/postgresql/*/bin"],
     origin: Origin::Debian(&["postgresql"]),
     prepare: Some(prepare),
