@@ -1,7 +1,7 @@
 //! The two guards as types, and `replay` under each, so that a test is written once for all.
 
-use idempotent_runtime::{Error, Outcome, Replay, idempotent};
-use sqlx::Transaction;
+use idempotent_runtime::{Error, Outcome, Replay, idempotent, transact};
+use sqlx::{Pool, Transaction};
 
 use crate::double::Double;
 use crate::engine::Engine;
@@ -46,6 +46,15 @@ pub trait Recorder: Send + Sync + 'static {
         id: &str,
         double: &Double,
     ) -> impl Future<Output = Result<Outcome<()>, AppError>> + Send;
+
+    /// Returns the run whose value a duplicate is given, where one is stored.
+    fn recalled<DB: Engine>(
+        pool: &Pool<DB>,
+        id: &str,
+    ) -> impl Future<Output = Option<usize>> + Send {
+        let _ = (pool, id);
+        std::future::ready(None)
+    }
 }
 
 /// A guard: the handlers that have it.
@@ -133,6 +142,12 @@ impl Recorder for Replayed {
     ) -> Result<Outcome<()>, AppError> {
         Ok(without_value(id, replayed(tx, id, double).await?))
     }
+
+    async fn recalled<DB: Engine>(pool: &Pool<DB>, id: &str) -> Option<usize> {
+        let double = Double::new();
+        let replay = transact!(pool, tx => replayed(tx, id, &double)).await;
+        Some(run_of_duplicate(replay, &double))
+    }
 }
 
 impl Recorder for ReplayedUnderSavepoint {
@@ -143,6 +158,12 @@ impl Recorder for ReplayedUnderSavepoint {
     ) -> Result<Outcome<()>, AppError> {
         let replay = replayed_under_savepoint(tx, id, double).await?;
         Ok(without_value(id, replay))
+    }
+
+    async fn recalled<DB: Engine>(pool: &Pool<DB>, id: &str) -> Option<usize> {
+        let double = Double::new();
+        let replay = transact!(pool, tx => replayed_under_savepoint(tx, id, &double)).await;
+        Some(run_of_duplicate(replay, &double))
     }
 }
 
@@ -158,9 +179,9 @@ async fn replayed<DB: Engine>(
     tx: &mut Transaction<'_, DB>,
     id: &str,
     double: &Double,
-) -> Result<String, AppError> {
+) -> Result<Value, AppError> {
     double.run(tx, id).await?;
-    Ok(id.to_owned())
+    Ok((id.to_owned(), double.runs()))
 }
 
 #[idempotent(
@@ -176,17 +197,27 @@ async fn replayed_under_savepoint<DB: Engine>(
     tx: &mut Transaction<'_, DB>,
     id: &str,
     double: &Double,
-) -> Result<String, AppError> {
+) -> Result<Value, AppError> {
     double.run(tx, id).await?;
-    Ok(id.to_owned())
+    Ok((id.to_owned(), double.runs()))
 }
 
+/// The message, and the run that it is of.
+type Value = (String, usize);
+
 /// Whether it ran or not, the value is that of the message.
-fn without_value(id: &str, replay: Replay<String>) -> Outcome<()> {
+fn without_value(id: &str, replay: Replay<Value>) -> Outcome<()> {
     let outcome = match &replay {
         Replay::Processed(_) => Outcome::Processed(()),
         Replay::Replayed(_) => Outcome::Duplicate,
     };
-    assert_eq!(replay.into_inner(), id);
+    assert_eq!(replay.into_inner().0, id);
     outcome
+}
+
+fn run_of_duplicate(replay: Result<Replay<Value>, AppError>, double: &Double) -> usize {
+    match replay {
+        Ok(Replay::Replayed((_, run))) if double.runs() == 0 => run,
+        said => panic!("no duplicate: {said:?}"),
+    }
 }
