@@ -16,6 +16,7 @@ mod concurrency;
 mod crash;
 mod cut_off;
 mod errors;
+mod every_poll;
 mod failures;
 mod fingerprint;
 mod hidden_rows;

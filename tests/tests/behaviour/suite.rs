@@ -56,6 +56,7 @@ macro_rules! with_every_guard {
     };
 }
 
+/// For tests that are generic over a guard, or a delivery, too.
 macro_rules! on_every_database_under {
     ($guard:ty, $($test:ident),+ $(,)?) => {
         mod sqlite {
@@ -63,6 +64,12 @@ macro_rules! on_every_database_under {
                 idempotent_tests::in_fresh_database::<sqlx::Sqlite>(super::super::$test::<_, $guard>);
             })+
         }
+        on_servers_under!($guard, $($test),+);
+    };
+}
+
+macro_rules! on_servers_under {
+    ($guard:ty, $($test:ident),+ $(,)?) => {
         mod postgres {
             $(#[test]
             #[cfg_attr(not(has_postgres), ignore = "needs Postgres: run `cargo xtask test`")]
