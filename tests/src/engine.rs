@@ -250,7 +250,7 @@ impl Engine for MySql {
     // showed before to whoever asks within 100 ms.
     const WAITING: Option<&'static str> = Some(
         "SELECT count(*) FROM information_schema.processlist WHERE db = database() AND command = 'Query' \
-         AND info LIKE '%INSERT INTO `processed_messages`%' AND id <> connection_id()",
+         AND info LIKE '%INSERT%INTO `processed_messages`%' AND id <> connection_id()",
     );
     const OPEN: &'static str = "LOCK TABLES processed_messages WRITE; UNLOCK TABLES; SELECT 0";
     const SESSION: Option<&'static str> = Some("SELECT CAST(connection_id() AS SIGNED)");

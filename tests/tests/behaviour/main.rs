@@ -14,6 +14,7 @@ mod claims;
 mod classification;
 mod concurrency;
 mod crash;
+mod crash_points;
 mod cut_off;
 mod errors;
 mod every_poll;
