@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use idempotent_runtime::{Outcome, transact};
+use idempotent_runtime::{Attempts, Outcome, transact};
 use sqlx::{Pool, Transaction};
 
 use crate::deliveries::{Delivery, Known};
@@ -69,8 +69,8 @@ impl<'a, DB: Engine, G: Delivery<DB>> Call<'a, DB, G> {
     /// # Errors
     ///
     /// The handler's.
-    pub async fn transact(&self, pool: &Pool<DB>) -> Result<Outcome<()>, AppError> {
-        transact!(pool, tx => G::process(tx, &self.ids, &self.double)).await
+    pub async fn transact(&self, attempts: Attempts<'_, DB>) -> Result<Outcome<()>, AppError> {
+        transact!(attempts, tx => G::process(tx, &self.ids, &self.double)).await
     }
 
     /// Processes them in a transaction that is begun and committed by hand.
@@ -131,7 +131,7 @@ impl<'a, DB: Engine, G: Delivery<DB>> Call<'a, DB, G> {
     /// If it is not so.
     pub async fn assert_comes_again(&self, pool: &Pool<DB>) {
         let (was_processed, runs) = (self.is_processed().await, self.runs());
-        let outcome = self.transact(pool).await;
+        let outcome = self.transact(Attempts::on(pool)).await;
         let outcome = outcome.unwrap_or_else(|error| panic!("{:?}: {error:?}", self.ids));
         let ran = self.runs() - runs;
         assert_eq!(outcome.is_duplicate(), was_processed, "{:?}", self.ids);

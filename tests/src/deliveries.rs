@@ -39,6 +39,7 @@ pub trait Delivery<DB: Engine>: Send + Sync + 'static {
     }
 
     /// Returns the run whose value a duplicate is given, where one is stored.
+    #[must_use]
     fn recalled(pool: &Pool<DB>, id: &str) -> impl Future<Output = Option<usize>> + Send {
         let _ = (pool, id);
         std::future::ready(None)
@@ -110,7 +111,8 @@ impl<DB: Engine> Delivery<DB> for Batched {
         ids: &[String],
         double: &Double,
     ) -> Result<Outcome<()>, AppError> {
-        batched(tx, ids.to_vec(), double).await.map(as_one)
+        let batch = batched(tx, ids.to_vec(), double).await?;
+        Ok(as_one(&batch))
     }
 }
 
@@ -126,8 +128,8 @@ impl<DB: Engine> Delivery<DB> for BatchedUnderSavepoint {
         ids: &[String],
         double: &Double,
     ) -> Result<Outcome<()>, AppError> {
-        let batch = batched_under_savepoint(tx, ids.to_vec(), double).await;
-        batch.map(as_one)
+        let batch = batched_under_savepoint(tx, ids.to_vec(), double).await?;
+        Ok(as_one(&batch))
     }
 }
 
@@ -172,10 +174,11 @@ fn batch_of(name: &str) -> Vec<String> {
 }
 
 /// A batch is a duplicate if all its messages are.
-fn as_one(batch: Batch<()>) -> Outcome<()> {
-    batch
-        .value
-        .map_or(Outcome::Duplicate, |()| Outcome::Processed(()))
+fn as_one(batch: &Batch<()>) -> Outcome<()> {
+    match batch.value {
+        Some(()) => Outcome::Processed(()),
+        None => Outcome::Duplicate,
+    }
 }
 
 /// `was`, under `verify`; it was processed under the earlier name.

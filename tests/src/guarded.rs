@@ -4,7 +4,7 @@ use idempotent_runtime::{Error, Outcome, Replay, idempotent, transact};
 use sqlx::{Pool, Transaction};
 
 use crate::double::Double;
-use crate::engine::Engine;
+use crate::engine::{Engine, Statement};
 
 /// The error of the handlers under test.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +48,7 @@ pub trait Recorder: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Outcome<()>, AppError>> + Send;
 
     /// Returns the run whose value a duplicate is given, where one is stored.
+    #[must_use]
     fn recalled<DB: Engine>(
         pool: &Pool<DB>,
         id: &str,
@@ -85,6 +86,14 @@ pub struct Replayed;
 /// The same under `savepoint`.
 #[derive(Debug)]
 pub struct ReplayedUnderSavepoint;
+
+/// A body that prepares a statement too, under `verify`.
+#[derive(Debug)]
+pub struct Preparing;
+
+/// The same under `savepoint`.
+#[derive(Debug)]
+pub struct PreparingUnderSavepoint;
 
 impl Recorder for Verify {
     #[idempotent(key(id), skip(double), scope = "verified")]
@@ -165,6 +174,40 @@ impl Recorder for ReplayedUnderSavepoint {
         let replay = transact!(pool, tx => replayed_under_savepoint(tx, id, &double)).await;
         Some(run_of_duplicate(replay, &double))
     }
+}
+
+impl Recorder for Preparing {
+    #[idempotent(key(id), skip(double), scope = "preparing")]
+    async fn record<DB: Engine>(
+        tx: &mut Transaction<'_, DB>,
+        id: &str,
+        double: &Double,
+    ) -> Result<(), AppError> {
+        DB::write(tx, &beside(id), Statement::New).await?;
+        double.run(tx, id).await
+    }
+}
+
+impl Recorder for PreparingUnderSavepoint {
+    #[idempotent(
+        key(id),
+        skip(double),
+        scope = "preparing_under_savepoint",
+        guard = "savepoint"
+    )]
+    async fn record<DB: Engine>(
+        tx: &mut Transaction<'_, DB>,
+        id: &str,
+        double: &Double,
+    ) -> Result<(), AppError> {
+        DB::write(tx, &beside(id), Statement::New).await?;
+        double.run(tx, id).await
+    }
+}
+
+/// The name of a row that nobody counts.
+fn beside(id: &str) -> String {
+    format!("beside {id}")
 }
 
 #[idempotent(

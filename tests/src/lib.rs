@@ -22,7 +22,8 @@ pub use double::{Act, Double};
 pub use engine::{Engine, Kind, Statement, until};
 pub use fresh::{Fresh, in_fresh_database};
 pub use guarded::{
-    AppError, Guarded, Recorder, Replayed, ReplayedUnderSavepoint, Savepoint, Verify,
+    AppError, Guarded, Preparing, PreparingUnderSavepoint, Recorder, Replayed,
+    ReplayedUnderSavepoint, Savepoint, Verify,
 };
 pub use on_paid::on_paid;
 pub use wire::{Proxy, Refusal, Wired};

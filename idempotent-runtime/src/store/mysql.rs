@@ -170,12 +170,10 @@ impl Backend for MySql {
             fresh.push((row.try_get(0)?, row.try_get(1)?));
             written = Some(row.try_get(2)?);
         }
-        if fresh.len() < names.len() {
-            if has_other_unique(tx, row.table).await? {
-                return Err(Unproven::Unsupported(
-                    "the table has another unique index, which would hide messages of a batch",
-                ));
-            }
+        if fresh.len() < names.len() && has_other_unique(tx, row.table).await? {
+            return Err(Unproven::Unsupported(
+                "the table has another unique index, which would hide messages of a batch",
+            ));
         }
         Ok(written.map(|written| New {
             names: fresh,

@@ -1,7 +1,7 @@
 //! Every kind of handler, dropped after its first poll, its second, … its last:
 //! what holds then, and what is left to the caller.
 
-use idempotent_runtime::Outcome;
+use idempotent_runtime::{Attempts, Outcome};
 use idempotent_tests::{
     AppError, Call, CutAt, Delivery, Engine, Fresh, Kind, Known, at_every_poll, is_full,
 };
@@ -94,6 +94,43 @@ mod busy_under_savepoint {
         idempotent_tests::BusyUnderSavepoint,
         a_caller_that_drops_the_transaction_has_none,
         a_caller_that_commits_has_both_or_none,
+        transact_has_both_or_none,
+    );
+}
+
+// On MariaDB a connection on which a statement was being prepared is closed:
+// `transact!` does that, the caller must.
+mod preparing {
+    on_sqlite_under!(
+        idempotent_tests::Preparing,
+        a_caller_that_drops_the_transaction_has_none,
+        a_caller_that_commits_may_lose_the_message,
+        transact_has_both_or_none,
+    );
+    on_postgres_under!(
+        idempotent_tests::Preparing,
+        a_caller_that_drops_the_transaction_has_none,
+        a_caller_that_commits_may_lose_the_message,
+        transact_has_both_or_none,
+    );
+    on_mariadb_under!(idempotent_tests::Preparing, transact_has_both_or_none);
+}
+
+mod preparing_under_savepoint {
+    on_sqlite_under!(
+        idempotent_tests::PreparingUnderSavepoint,
+        a_caller_that_drops_the_transaction_has_none,
+        a_caller_that_commits_has_both_or_none,
+        transact_has_both_or_none,
+    );
+    on_postgres_under!(
+        idempotent_tests::PreparingUnderSavepoint,
+        a_caller_that_drops_the_transaction_has_none,
+        a_caller_that_commits_has_both_or_none,
+        transact_has_both_or_none,
+    );
+    on_mariadb_under!(
+        idempotent_tests::PreparingUnderSavepoint,
         transact_has_both_or_none,
     );
 }
@@ -244,7 +281,7 @@ async fn is_lost<DB: Engine, G: Delivery<DB>>(
     }
 
     let runs = call.runs();
-    match call.transact(pool).await {
+    match call.transact(Attempts::on(pool)).await {
         Ok(Outcome::Duplicate) => {}
         Err(AppError::Idempotent(error)) if error.is_result_unreadable() => {}
         said => panic!("it has its keys: {said:?}"),
@@ -266,7 +303,7 @@ async fn transact_has_both_or_none<DB: Engine, G: Delivery<DB>>(db: &Fresh<DB>) 
             let polls = at_every_poll(async |name, polls, moment| {
                 let name = format!("{name}-{nth}-{known:?}");
                 let call = Call::<DB, G>::new(db, pool, &name, known).await;
-                let outcome = CutAt::new(polls, moment, call.transact(pool)).await;
+                let outcome = CutAt::new(polls, moment, call.transact(Attempts::on(pool))).await;
                 let finished = outcome.is_some();
                 if let Some(outcome) = outcome {
                     assert_eq!(outcome.unwrap().is_duplicate(), known == Known::All);

@@ -1,8 +1,9 @@
 //! What is delivered, by whom, over what.
 
 use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
 
-use idempotent_runtime::Outcome;
+use idempotent_runtime::{Attempts, Outcome};
 use idempotent_tests::wire::{Cut, Proxy};
 use idempotent_tests::{AppError, Call, Delivery, Fresh, Known, Wired, until};
 use sqlx::Pool;
@@ -20,6 +21,8 @@ pub(super) struct Scenario {
 pub(super) enum By {
     Hand,
     Transact,
+    /// `transact!` with timeouts, which MariaDB puts back afterwards.
+    TransactWithTimeouts,
 }
 
 /// What the pool has done before.
@@ -51,23 +54,27 @@ impl Display for Scenario {
 }
 
 impl By {
-    pub(super) const ALL: [Self; 2] = [Self::Hand, Self::Transact];
+    pub(super) const ALL: [Self; 3] = [Self::Hand, Self::Transact, Self::TransactWithTimeouts];
 
     pub(super) async fn deliver<DB: Wired, G: Delivery<DB>>(
         self,
         call: &Call<'_, DB, G>,
         pool: &Pool<DB>,
     ) -> Result<Outcome<()>, AppError> {
+        let attempts = Attempts::on(pool);
+        let long = Duration::from_mins(1);
         match self {
             Self::Hand => call.by_hand(pool).await,
-            Self::Transact => call.transact(pool).await,
+            Self::Transact => call.transact(attempts).await,
+            Self::TransactWithTimeouts => {
+                let attempts = attempts.lock_timeout(long).statement_timeout(long);
+                call.transact(attempts).await
+            }
         }
     }
 }
 
 impl Start {
-    pub(super) const ALL: [Self; 3] = [Self::Cold, Self::Connected, Self::Warm];
-
     /// A pool of one connection, so that the messages have an order.
     pub(super) async fn pool<DB: Wired, G: Delivery<DB>>(
         self,
@@ -82,7 +89,7 @@ impl Start {
         };
         if self == Self::Warm {
             let call = Call::<DB, G>::new(db, &pool, &format!("warm-{name}"), Known::All).await;
-            let again = call.transact(&pool).await.unwrap();
+            let again = call.transact(Attempts::on(&pool)).await.unwrap();
             assert!(again.is_duplicate());
             until("the connection is back", async || pool.num_idle() == 1).await;
         }
