@@ -31,7 +31,8 @@ pub(crate) fn database(options: &Options) -> PgConnectOptions {
 pub(crate) fn pool(options: &Options) -> PgPool {
     PgPoolOptions::new()
         .max_connections(4)
-        .acquire_timeout(Duration::from_secs(10))
+        // Shorter than a restart: what finds no database is given back to the broker.
+        .acquire_timeout(Duration::from_millis(500))
         .test_before_acquire(false)
         .connect_lazy_with(database(options))
 }

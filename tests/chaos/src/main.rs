@@ -33,7 +33,9 @@ async fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    leash::hold();
+    if options.task.lasts() {
+        leash::hold();
+    }
     match run(&options).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

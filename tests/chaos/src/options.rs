@@ -106,6 +106,13 @@ where
     args.value()?.parse()
 }
 
+impl Task {
+    /// Whether it may go on for long, and the driver holds its input as long as it is there.
+    pub(crate) const fn lasts(self) -> bool {
+        !matches!(self, Self::Prepare)
+    }
+}
+
 impl FromStr for Task {
     type Err = String;
 

@@ -1,27 +1,30 @@
 //! What the driver reads: one line each, flushed at its end.
 
-use std::fmt::Display;
+use std::fmt::{Arguments, Display};
+use std::io::{self, Write as _};
+use std::process;
 
 use crate::audit::Findings;
 
 /// All up to this place in the order are confirmed.
 pub(crate) fn confirmed(place: usize) {
-    println!("confirmed {place}");
+    line(format_args!("confirmed {place}"));
 }
 
-/// Entries that were posted, were posted before, or are to come again.
+/// How many entries were posted, were posted before, and are to come again.
 pub(crate) fn handled(now: usize, before: usize, not: usize) {
-    println!("handled {now} {before} {not}");
+    line(format_args!("handled {now} {before} {not}"));
 }
 
-/// Keys that are gone.
+/// How many keys are gone.
 pub(crate) fn pruned(rows: u64) {
-    println!("pruned {rows}");
+    line(format_args!("pruned {rows}"));
 }
 
 /// What the storm did to us; it passes.
 pub(crate) fn trouble(error: impl Display) {
-    println!("trouble {}", error.to_string().replace('\n', " "));
+    let error = error.to_string().replace('\n', " ");
+    line(format_args!("trouble {error}"));
 }
 
 /// What the audit has found.
@@ -34,5 +37,14 @@ pub(crate) fn audited(findings: &Findings) {
         cents,
         expected_cents,
     } = findings;
-    println!("audited {lost} {doubled} {postings} {keys} {cents} {expected_cents}");
+    line(format_args!(
+        "audited {lost} {doubled} {postings} {keys} {cents} {expected_cents}"
+    ));
+}
+
+fn line(text: Arguments) {
+    if writeln!(io::stdout(), "{text}").is_err() {
+        // The driver is gone.
+        process::exit(0);
+    }
 }

@@ -13,7 +13,11 @@ use crate::{Failed, ledger, say};
 pub(crate) async fn settle(options: &Options) -> Result<(), Failed> {
     let pool = ledger::pool(options);
     for channel in Channel::ALL {
-        empty(options, Desk::new(options, &pool, channel)).await?;
+        let mut desk = Desk::new(options, &pool, channel);
+        while let Err(error) = empty(options, &mut desk).await {
+            say::trouble(error);
+            pause().await;
+        }
     }
     let books = ledger::books(&pool).await?;
     say::audited(&Findings::of(&books, options.messages));
@@ -22,7 +26,7 @@ pub(crate) async fn settle(options: &Options) -> Result<(), Failed> {
 
 /// Until there is no consumer but us, and no message: then what the killed ones held has come back
 /// and is posted.
-async fn empty(options: &Options, mut desk: Desk) -> lapin::Result<()> {
+async fn empty(options: &Options, desk: &mut Desk) -> lapin::Result<()> {
     let line = Line::open(options).await?;
     let deliveries = line.subscribe(options, desk.channel).await?;
     let mut chunks = deliveries.ready_chunks(CHUNK);

@@ -1,0 +1,38 @@
+//! Storms over the program of this package: `cargo xtask chaos`, short.
+
+#![forbid(unsafe_code)]
+
+use std::env;
+
+use xtask::Error;
+use xtask::chaos::{Arena, Fault, Storm, Tally};
+
+/// One pair of servers for all: they take longer to start than a storm.
+#[test]
+fn the_ledger_is_right_after_a_storm_and_faults_are_found() -> Result<(), Error> {
+    let mut arena = Arena::open(env!("CARGO_BIN_EXE_idempotent-chaos"))?;
+    let tally = arena.run(&Storm::new(if is_full() { 100_000 } else { 2_000 }))?;
+    tally.judge()?;
+    assert!(tally.kills() >= 7 && tally.restarts() >= 2, "{tally}");
+
+    let mut with = |fault| {
+        arena.run(&Storm {
+            fault: Some(fault),
+            ..Storm::new(200)
+        })
+    };
+    let is_wrong = |tally: &Tally| tally.judge().is_err();
+    let early = with(Fault::EarlyAck)?;
+    assert!(early.lost() > 0 && is_wrong(&early), "{early}");
+    let without_key = with(Fault::NoKey)?;
+    assert!(
+        without_key.doubled() > 0 && is_wrong(&without_key),
+        "{without_key}"
+    );
+    Ok(())
+}
+
+/// Whether the long run is asked for, with `IDEMPOTENT_FULL=1`.
+fn is_full() -> bool {
+    env::var_os("IDEMPOTENT_FULL").is_some_and(|value| value == "1")
+}
