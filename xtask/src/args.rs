@@ -96,7 +96,11 @@ impl Task {
         let task = match name.as_str() {
             "chaos" => Self::Chaos(options.storm()?),
             "clippy" => Self::Clippy,
-            "compile-time" => Self::CompileTime(options.number("--rounds", 1..=MOST_ROUNDS)?.unwrap_or(ROUNDS)),
+            "compile-time" => Self::CompileTime(
+                options
+                    .number("--rounds", 1..=MOST_ROUNDS)?
+                    .unwrap_or(ROUNDS),
+            ),
             "deny" => Self::Deny,
             "doc" => Self::Doc,
             "fmt" => Self::Fmt(options.either("--check", Formatting::Check, Formatting::Write)),

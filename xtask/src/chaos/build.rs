@@ -9,7 +9,12 @@ use crate::error::Error;
 /// Builds it, and says where it is.
 pub(super) fn program() -> Result<PathBuf, Error> {
     let mut command = cargo(&["build", "--package", "idempotent-chaos"]);
-    command.args(["--quiet", "--bins", "--message-format", "json-render-diagnostics"]);
+    command.args([
+        "--quiet",
+        "--bins",
+        "--message-format",
+        "json-render-diagnostics",
+    ]);
     let output = command
         .stderr(Stdio::inherit())
         .output()

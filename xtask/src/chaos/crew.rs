@@ -55,16 +55,12 @@ impl Crew {
 
     /// Starts a process; the publisher begins at a place in the order.
     pub(super) fn start(&mut self, role: Role, confirmed: u64) -> Result<(), Error> {
-        let mut command = match role {
-            Role::Publisher => self.stage.command("publish"),
-            Role::Consumer(_) => self.stage.command("consume"),
-            Role::Pruner(_) => self.stage.command("prune"),
-            Role::Auditor => self.stage.command("settle"),
-        };
-        match role {
-            Role::Publisher => drop(command.arg(format!("--from={confirmed}"))),
-            Role::Consumer(number) => drop(command.arg(format!("--worker={number}"))),
-            Role::Pruner(_) | Role::Auditor => {}
+        let mut command = self.stage.command(role.task());
+        if role == Role::Publisher {
+            command.arg(format!("--from={confirmed}"));
+        }
+        if let Role::Consumer(number) = role {
+            command.arg(format!("--worker={number}"));
         }
         // Its input ends with us, and so does it.
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();

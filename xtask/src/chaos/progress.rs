@@ -2,23 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use crate::chaos::storm::Storm;
 use crate::chaos::tally::Tally;
 
 /// How often there is a line.
 const EVERY: Duration = Duration::from_secs(5);
 
 pub(super) struct Progress {
-    published: u64,
     start: Instant,
     next: Instant,
 }
 
 impl Progress {
-    pub(super) fn of(storm: &Storm) -> Self {
+    pub(super) fn new() -> Self {
         let start = Instant::now();
         Self {
-            published: storm.published(),
             start,
             next: start + EVERY,
         }
@@ -28,15 +25,14 @@ impl Progress {
         self.start.elapsed()
     }
 
-    pub(super) fn show(&mut self, confirmed: u64, tally: &Tally) {
+    pub(super) fn show(&mut self, confirmed: u64, published: u64, tally: &Tally) {
         if Instant::now() < self.next {
             return;
         }
         self.next = Instant::now() + EVERY;
-        let percent = confirmed * 100 / self.published.max(1);
-        let of = self.published;
         eprintln!(
-            "{percent:3} %: {confirmed} of {of} messages confirmed, {}",
+            "{:3} %: {confirmed} of {published} messages confirmed, {}",
+            confirmed * 100 / published.max(1),
             tally.so_far()
         );
     }

@@ -19,6 +19,7 @@ pub(super) struct Run<'a> {
     arena: &'a mut Arena,
     crew: Crew,
     plan: VecDeque<Planned>,
+    published: u64,
     confirmed: u64,
     /// When a message was published or handled.
     last: Instant,
@@ -29,11 +30,7 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn start(
-        arena: &'a mut Arena,
-        stage: Stage,
-        storm: &Storm,
-    ) -> Result<Self, Error> {
+    pub(super) fn start(arena: &'a mut Arena, stage: Stage, storm: &Storm) -> Result<Self, Error> {
         let mut crew = Crew::new(stage);
         for role in storm.roles() {
             crew.start(role, 0)?;
@@ -42,10 +39,11 @@ impl<'a> Run<'a> {
             arena,
             crew,
             plan: storm.plan().into(),
+            published: storm.published(),
             confirmed: 0,
             last: Instant::now(),
             trouble: None,
-            progress: Progress::of(storm),
+            progress: Progress::new(),
             tally: Tally::of(storm),
         })
     }
@@ -64,8 +62,10 @@ impl<'a> Run<'a> {
     fn publish(&mut self) -> Result<(), Error> {
         loop {
             match self.hear()? {
-                Some(News::Ended(Role::Publisher)) => return Ok(()),
-                Some(News::Ended(role)) => return Err(Error::new(format!("{role} has ended"))),
+                Some(News::Ended(Role::Publisher)) if self.confirmed == self.published => {
+                    return Ok(());
+                }
+                Some(News::Ended(role)) => return Err(early(role)),
                 Some(News::Said(said)) => self.note(said),
                 None => {}
             }
@@ -73,7 +73,8 @@ impl<'a> Run<'a> {
                 thread::sleep(planned.hesitation);
                 self.strike(planned.blow)?;
             }
-            self.progress.show(self.confirmed, &self.tally);
+            self.progress
+                .show(self.confirmed, self.published, &self.tally);
         }
     }
 
@@ -82,7 +83,7 @@ impl<'a> Run<'a> {
         loop {
             match self.hear()? {
                 Some(News::Said(Said::Audited(audited))) => return Ok(audited),
-                Some(News::Ended(role)) => return Err(Error::new(format!("{role} has ended"))),
+                Some(News::Ended(role)) => return Err(early(role)),
                 Some(News::Said(said)) => self.note(said),
                 None => {}
             }
@@ -142,4 +143,8 @@ impl<'a> Run<'a> {
         eprintln!("after {after} messages: the {what} is back after {seconds:.1} s");
         Ok(())
     }
+}
+
+fn early(role: Role) -> Error {
+    Error::new(format!("{role} has ended before its time"))
 }

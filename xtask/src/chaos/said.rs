@@ -103,9 +103,19 @@ mod tests {
 
     #[test]
     fn other_lines_are_refused() {
-        for line in ["", "confirmed", "confirmed x", "pruned 1 2", "handled 1 2", "done 1"] {
+        for line in [
+            "",
+            "confirmed",
+            "confirmed x",
+            "pruned 1 2",
+            "handled 1 2",
+            "done 1",
+        ] {
             let error = Said::parse(line).unwrap_err().to_string();
-            assert_eq!(error, format!("a process says `{line}`, which is not expected"));
+            assert_eq!(
+                error,
+                format!("a process says `{line}`, which is not expected")
+            );
         }
     }
 }

@@ -65,6 +65,18 @@ pub(super) enum Role {
     Auditor,
 }
 
+impl Role {
+    /// What the program calls it.
+    pub(super) const fn task(self) -> &'static str {
+        match self {
+            Self::Publisher => "publish",
+            Self::Consumer(_) => "consume",
+            Self::Pruner(_) => "prune",
+            Self::Auditor => "settle",
+        }
+    }
+}
+
 impl Display for Role {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match self {

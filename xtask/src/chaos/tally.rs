@@ -219,9 +219,6 @@ mod tests {
             complaint(|tally| tally.handled.duplicates = 0),
             "no message came twice"
         );
-        assert_eq!(
-            complaint(|tally| tally.pruned = 0),
-            "nothing was pruned"
-        );
+        assert_eq!(complaint(|tally| tally.pruned = 0), "nothing was pruned");
     }
 }
