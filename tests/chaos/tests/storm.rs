@@ -7,7 +7,7 @@ use std::io::{self, BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
 use xtask::Error;
-use xtask::chaos::{Arena, Fault, Storm, Tally};
+use xtask::chaos::{Arena, Fault, Storm};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_idempotent-chaos");
 

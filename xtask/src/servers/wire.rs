@@ -179,9 +179,10 @@ pub(super) mod scripted {
         let client = thread::spawn(move || wire::usable(kind, &url));
         let (mut stream, _) = listener.accept().unwrap();
         stream.write_all(&answers.concat()).unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
         let mut received = Vec::new();
-        // A client that has heard enough may hang up with answers unread, which is a reset.
+        // A client that has heard enough may hang up with answers unread, which is a reset, also
+        // before we do.
+        let _ = stream.shutdown(Shutdown::Write);
         let _ = stream.read_to_end(&mut received);
         (client.join().unwrap(), received)
     }
