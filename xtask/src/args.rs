@@ -43,7 +43,10 @@ const MOST_ROUNDS: u32 = 999;
 /// How many events a storm has when nobody says how many.
 const MESSAGES: u32 = 100_000;
 
+/// Of fewer, none comes twice; and more would take days.
+const LEAST_MESSAGES: u32 = 10;
 const MOST_MESSAGES: u32 = 10_000_000;
+
 /// Each has four sessions with a server that has two hundred.
 const MOST_CONSUMERS: u32 = 32;
 
@@ -137,7 +140,7 @@ impl Options<'_> {
     }
 
     fn storm(&mut self) -> Result<Storm, Error> {
-        let messages = self.number("--messages", 1..=MOST_MESSAGES)?;
+        let messages = self.number("--messages", LEAST_MESSAGES..=MOST_MESSAGES)?;
         let usual = Storm::new(messages.unwrap_or(MESSAGES));
         let consumers = self.number("--consumers", 1..=MOST_CONSUMERS)?;
         let seed = self.number("--seed", 0..=u64::MAX)?;
@@ -310,8 +313,8 @@ mod tests {
     fn what_is_no_storm_is_refused() {
         for (option, reason) in [
             (
-                "--messages 0",
-                "`--messages` takes a number from 1 to 10000000, not `0`",
+                "--messages 9",
+                "`--messages` takes a number from 10 to 10000000, not `9`",
             ),
             (
                 "--seed",
