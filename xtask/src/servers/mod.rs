@@ -36,7 +36,7 @@ pub(crate) use crate::servers::install::tools;
 pub use crate::servers::kafka::KAFKA;
 pub use crate::servers::mariadb::MARIADB;
 pub use crate::servers::nats::NATS;
-pub use crate::servers::postgres::POSTGRES;
+pub use crate::servers::postgres::{POSTGRES, POSTGRES_ON_DISK};
 pub use crate::servers::rabbitmq::RABBITMQ;
 pub use crate::servers::sqs::SQS;
 pub use crate::servers::throw_away::ThrowAway;

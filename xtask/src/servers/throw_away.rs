@@ -23,6 +23,9 @@ use crate::servers::{Install, Kind, Site, install};
 /// How long a server may take to be ready, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+/// How long a server may take to stop, before it is killed: as long as the reaper gives it.
+const STOP: Duration = Duration::from_secs(5);
+
 /// Other ports are tried when somebody is quicker than we are; a killed server's children may
 /// hold what the next one needs for a moment.
 const TRIES: u32 = 5;
@@ -139,6 +142,19 @@ impl ThrowAway {
         self.wait_for_port();
     }
 
+    /// Stops the server at once, by its own signal for that: for `PostgreSQL` it is an immediate
+    /// shutdown, which ends all sessions and leaves the recovery to the next start.
+    pub fn stop(&mut self) {
+        if let Some(server) = &self.server {
+            signal_group(server.id(), self.kind.stop_signal);
+        }
+        let end = Instant::now() + STOP;
+        while self.is_running() && Instant::now() < end {
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.crash();
+    }
+
     /// Starts the server again, on the same port with the same data, after a crash if it runs.
     ///
     /// # Errors
@@ -153,7 +169,7 @@ impl ThrowAway {
     fn end(&mut self) {
         if let Some(mut server) = self.server.take() {
             if matches!(server.try_wait(), Ok(None)) {
-                kill_group(server.id());
+                signal_group(server.id(), "KILL");
             }
             let _ = server.kill();
             let _ = server.wait();
@@ -353,11 +369,11 @@ fn reaper(kind: &Kind, directory: &Path) -> io::Result<Child> {
         .spawn()
 }
 
-/// Kills a server with the processes that it has started.
-fn kill_group(leader: u32) {
-    let script = r#"kill -s KILL -- "-$1""#;
+/// Signals a server, and the processes that it has started and keeps in its group.
+fn signal_group(leader: u32, signal: &str) {
+    let script = r#"kill -s "$1" -- "-$2""#;
     let leader = leader.to_string();
-    succeeds(Command::new("sh").args(["-c", script, "kill", &leader]));
+    succeeds(Command::new("sh").args(["-c", script, "kill", signal, &leader]));
 }
 
 /// A port below those that clients get, so that it is still free after a crash. Every process
