@@ -1,0 +1,150 @@
+//! Three nodes that all take writes.
+
+use std::time::Duration;
+
+use idempotent_tests::Engine;
+use sqlx::mysql::{MySqlConnectOptions, MySqlConnection};
+use sqlx::pool::PoolOptions;
+use sqlx::{ConnectOptions, Executor, MySql, MySqlPool};
+use tokio::runtime::Builder;
+use xtask::servers::Galera;
+
+use crate::tables;
+
+/// A node that comes back copies what the others have: that takes a while on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// The nodes, with the tables of the tests.
+pub struct Nodes {
+    cluster: Galera,
+    options: [MySqlConnectOptions; 3],
+    observers: [MySqlPool; 3],
+}
+
+/// Runs a test on a cluster of its own.
+///
+/// # Panics
+///
+/// With the test, or if there is no cluster to be had.
+pub fn on_galera(test: impl AsyncFnOnce(&mut Nodes)) {
+    let cluster = Galera::start().unwrap_or_else(|error| panic!("{error}"));
+    let mut runtime = Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(4).enable_all().build();
+    runtime.expect("the runtime starts").block_on(async {
+        let mut nodes = Nodes::new(cluster);
+        for node in 0..3 {
+            nodes.until_ready(node).await;
+        }
+        tables::prepare(&nodes.pool(0)).await;
+        for node in 1..3 {
+            nodes.until_applied(node).await;
+        }
+        test(&mut nodes).await;
+    });
+}
+
+impl Nodes {
+    fn new(cluster: Galera) -> Self {
+        let options = cluster.urls().map(|url| url.parse().expect("a url"));
+        let observers = options.clone().map(causal);
+        Self {
+            cluster,
+            options,
+            observers,
+        }
+    }
+
+    /// Connections to a node as most users have them.
+    #[must_use]
+    pub fn pool(&self, node: usize) -> MySqlPool {
+        pool_options().connect_lazy_with(self.options[node].clone())
+    }
+
+    /// Connections of a consumer that does not wait long for a node that is not there.
+    #[must_use]
+    pub fn impatient_pool(&self, node: usize) -> MySqlPool {
+        pool_options()
+            .acquire_timeout(Duration::from_secs(1))
+            .connect_lazy_with(self.options[node].clone())
+    }
+
+    /// Connections to a node whose transactions see all that any node has committed before.
+    #[must_use]
+    pub fn observer(&self, node: usize) -> &MySqlPool {
+        &self.observers[node]
+    }
+
+    /// Waits until a node has what the others have committed.
+    pub async fn until_applied(&self, node: usize) {
+        tables::keys(self.observer(node)).await;
+    }
+
+    /// Returns a number that a node tells of itself.
+    pub async fn status(&self, node: usize, name: &str) -> i64 {
+        let status = format!(
+            "SELECT CAST(variable_value AS signed) FROM information_schema.global_status \
+             WHERE variable_name = '{name}'"
+        );
+        let mut conn = self.options[node]
+            .connect()
+            .await
+            .expect("the node answers");
+        MySql::number(&mut conn, &status).await.expect("a number")
+    }
+
+    /// Kills a node.
+    pub fn crash(&mut self, node: usize) {
+        self.cluster.crash(node);
+    }
+
+    /// Starts a node again, and waits until it takes part.
+    ///
+    /// # Panics
+    ///
+    /// If it does not.
+    pub async fn rejoin(&mut self, node: usize) {
+        let rejoined = self.cluster.rejoin(node);
+        rejoined.unwrap_or_else(|error| panic!("{error}"));
+        self.until_ready(node).await;
+    }
+
+    /// Waits until a node takes part in the cluster.
+    ///
+    /// # Panics
+    ///
+    /// If it does not.
+    pub async fn until_ready(&self, node: usize) {
+        const READY: &str = "SELECT count(*) FROM information_schema.global_status \
+             WHERE variable_name = 'WSREP_READY' AND variable_value = 'ON'";
+        let is_ready = async || {
+            let Ok(mut conn) = self.options[node].connect().await else {
+                return false;
+            };
+            matches!(MySql::number(&mut conn, READY).await, Ok(1))
+        };
+        let ready = async {
+            while !is_ready().await {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let ready = tokio::time::timeout(PATIENCE, ready).await;
+        ready.expect("the node is ready");
+    }
+}
+
+fn pool_options() -> PoolOptions<MySql> {
+    PoolOptions::new()
+        .max_connections(20)
+        .acquire_timeout(Duration::from_secs(30))
+}
+
+/// Transactions on these connections begin when the node has what was committed before.
+fn causal(options: MySqlConnectOptions) -> MySqlPool {
+    let pool = pool_options().after_connect(|conn: &mut MySqlConnection, _| {
+        Box::pin(async move {
+            conn.execute("SET SESSION wsrep_sync_wait = 1").await?;
+            Ok(())
+        })
+    });
+    pool.connect_lazy_with(options)
+}
