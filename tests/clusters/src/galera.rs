@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use idempotent_tests::Engine;
+use idempotent_tests::{Engine, until};
 use sqlx::mysql::{MySqlConnectOptions, MySqlConnection};
 use sqlx::pool::PoolOptions;
 use sqlx::{ConnectOptions, Executor, MySql, MySqlPool};
@@ -13,6 +13,12 @@ use crate::tables;
 
 /// A node that comes back copies what the others have: that takes a while on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Transactions begin when the node has what was committed before.
+const CAUSAL: &str = "SET SESSION wsrep_sync_wait = 1";
+/// Each statement of a transaction is told to the other nodes at once.
+const STREAMING: &str =
+    "SET SESSION wsrep_trx_fragment_unit = 'statements', wsrep_trx_fragment_size = 1";
 
 /// The nodes, with the tables of the tests.
 pub struct Nodes {
@@ -46,7 +52,7 @@ pub fn on_galera(test: impl AsyncFnOnce(&mut Nodes)) {
 impl Nodes {
     fn new(cluster: Galera) -> Self {
         let options = cluster.urls().map(|url| url.parse().expect("a url"));
-        let observers = options.clone().map(causal);
+        let observers = options.clone().map(|node| pool_after(CAUSAL, node));
         Self {
             cluster,
             options,
@@ -58,6 +64,12 @@ impl Nodes {
     #[must_use]
     pub fn pool(&self, node: usize) -> MySqlPool {
         pool_options().connect_lazy_with(self.options[node].clone())
+    }
+
+    /// Connections to a node that tells the others of each statement at once.
+    #[must_use]
+    pub fn streaming_pool(&self, node: usize) -> MySqlPool {
+        pool_after(STREAMING, self.options[node].clone())
     }
 
     /// Connections of a consumer that does not wait long for a node that is not there.
@@ -79,17 +91,36 @@ impl Nodes {
         tables::keys(self.observer(node)).await;
     }
 
+    /// Waits until a statement like this one waits at a node.
+    ///
+    /// # Panics
+    ///
+    /// If it does not.
+    pub async fn until_held(&self, node: usize, statement: &str) {
+        let held = format!(
+            "SELECT count(*) FROM information_schema.processlist \
+             WHERE command = 'Query' AND info LIKE '{statement}' AND time_ms > 200"
+        );
+        let mut conn = self.connect(node).await;
+        until("the statement waits", async || {
+            MySql::number(&mut conn, &held).await.expect("a number") == 1
+        })
+        .await;
+    }
+
     /// Returns a number that a node tells of itself.
     pub async fn status(&self, node: usize, name: &str) -> i64 {
         let status = format!(
             "SELECT CAST(variable_value AS signed) FROM information_schema.global_status \
              WHERE variable_name = '{name}'"
         );
-        let mut conn = self.options[node]
-            .connect()
-            .await
-            .expect("the node answers");
+        let mut conn = self.connect(node).await;
         MySql::number(&mut conn, &status).await.expect("a number")
+    }
+
+    async fn connect(&self, node: usize) -> MySqlConnection {
+        let conn = self.options[node].connect().await;
+        conn.expect("the node answers")
     }
 
     /// Kills a node.
@@ -138,13 +169,9 @@ fn pool_options() -> PoolOptions<MySql> {
         .acquire_timeout(Duration::from_secs(30))
 }
 
-/// Transactions on these connections begin when the node has what was committed before.
-fn causal(options: MySqlConnectOptions) -> MySqlPool {
-    let pool = pool_options().after_connect(|conn: &mut MySqlConnection, _| {
-        Box::pin(async move {
-            conn.execute("SET SESSION wsrep_sync_wait = 1").await?;
-            Ok(())
-        })
+fn pool_after(set: &'static str, options: MySqlConnectOptions) -> MySqlPool {
+    let pool = pool_options().after_connect(move |conn: &mut MySqlConnection, _| {
+        Box::pin(async move { conn.execute(set).await.map(drop) })
     });
     pool.connect_lazy_with(options)
 }

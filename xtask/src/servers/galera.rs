@@ -102,6 +102,8 @@ impl Galera {
         server.start_with(vec![
             format!("--wsrep-cluster-address=gcomm://{}", members.join(",")),
             format!("--wsrep-node-name=node-{}", node + 1),
+            // One thread that applies what the others commit is the default, some are advised.
+            format!("--wsrep-slave-threads={}", [1, 1, 4][node]),
             format!("--wsrep-sst-receive-address={}", here(ports.snapshot)),
             format!(
                 "--wsrep-provider-options=gmcast.listen_addr=tcp://{};ist.recv_addr={}",

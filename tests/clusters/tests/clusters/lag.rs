@@ -2,7 +2,7 @@
 
 use idempotent_clusters::{Nodes, Way, effects, on_galera};
 use idempotent_runtime::{Outcome, transact};
-use idempotent_tests::{Engine, until};
+use idempotent_tests::Engine;
 use sqlx::{Executor, MySql, MySqlPool};
 
 /// The node that lags.
@@ -45,7 +45,7 @@ async fn duplicates(nodes: &Nodes, pool: &MySqlPool, held_at: &str) -> i64 {
 
         let duplicate = async { transact!(pool, tx => way.handle(tx, &id)).await };
         let catch_up = async {
-            until_held(&behind, held_at).await;
+            nodes.until_held(BEHIND, held_at).await;
             brake.execute("UNLOCK TABLES").await.unwrap();
         };
         let (duplicate, ()) = tokio::join!(duplicate, catch_up);
@@ -53,18 +53,6 @@ async fn duplicates(nodes: &Nodes, pool: &MySqlPool, held_at: &str) -> i64 {
         assert_eq!(effects(nodes.observer(BEHIND), &id).await, 1, "{id}");
     }
     refusals(nodes).await - before
-}
-
-async fn until_held(pool: &MySqlPool, statement: &str) {
-    let held = format!(
-        "SELECT count(*) FROM information_schema.processlist \
-         WHERE command = 'Query' AND info = '{statement}' AND time_ms > 200"
-    );
-    let mut conn = pool.acquire().await.unwrap();
-    until("the duplicate waits", async || {
-        MySql::number(&mut conn, &held).await.unwrap() == 1
-    })
-    .await;
 }
 
 /// How many transactions the node rolled back for one of another node.

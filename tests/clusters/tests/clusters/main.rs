@@ -6,4 +6,5 @@ mod every_point;
 mod failover;
 mod lag;
 mod lost_nodes;
+mod open_elsewhere;
 mod upkeep;
