@@ -80,9 +80,20 @@ impl Replicated {
 
     /// Waits until so many commits wait for the standby.
     pub async fn until_commits_wait(&self, commits: usize) {
-        const WAITING: &str = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
-        until("commits wait for the standby", async || {
-            usize::try_from(self.number_on_primary(WAITING).await) == Ok(commits)
+        self.until_sessions_wait("wait_event = 'SyncRep'", commits)
+            .await;
+    }
+
+    /// Waits until so many claims wait for another transaction.
+    pub async fn until_claims_wait(&self, claims: usize) {
+        self.until_sessions_wait("wait_event_type = 'Lock'", claims)
+            .await;
+    }
+
+    async fn until_sessions_wait(&self, condition: &str, sessions: usize) {
+        let waiting = format!("SELECT count(*) FROM pg_stat_activity WHERE {condition}");
+        until("sessions wait", async || {
+            usize::try_from(self.number_on_primary(&waiting).await) == Ok(sessions)
         })
         .await;
     }

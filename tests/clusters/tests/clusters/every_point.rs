@@ -1,8 +1,9 @@
 //! A copy of the message commits at another node, at every point of a delivery.
 
+use std::iter;
 use std::pin::pin;
 
-use idempotent_clusters::{Nodes, Way, effects, keys, on_galera, paused_at, without_a_key};
+use idempotent_clusters::{Audit, Nodes, Way, effects, keys, on_galera, paused_at, without_a_key};
 use idempotent_runtime::{Attempts, Error, Outcome, transact};
 use idempotent_tests::Moment;
 use sqlx::MySqlPool;
@@ -39,7 +40,8 @@ fn without_a_key_both_copies_have_their_effect() {
         without_a_key(&mut theirs, "1").await.unwrap();
         theirs.commit().await.unwrap();
         ours.commit().await.unwrap();
-        assert_eq!(effects(nodes.observer(2), "1").await, 2);
+        let audit = Audit::of(nodes.observer(2), iter::once("1".to_owned())).await;
+        assert_eq!((audit.lost, audit.doubled), (0, 1), "{audit}");
     });
 }
 

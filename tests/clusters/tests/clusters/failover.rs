@@ -1,5 +1,7 @@
 //! A primary that is killed, and its standby that takes over.
 
+use std::error::Error as _;
+
 use idempotent_clusters::{Audit, Broker, Following, Way, consume, effects, keys, on_replicated};
 use idempotent_runtime::{Disposition, Error, Outcome, disposition, transact};
 use idempotent_tests::{Engine, until};
@@ -24,6 +26,26 @@ fn a_standby_that_commits_wait_for_loses_and_doubles_nothing() {
             assert!(audit.is_clean(), "{audit}");
         });
     }
+}
+
+/// Or else the test above would not see a message that is lost.
+#[test]
+fn the_audit_finds_what_an_asynchronous_standby_loses() {
+    on_replicated(Following::Asynchronous, async |servers| {
+        let pool = servers.pool();
+        let broker = Broker::with(1_000);
+        let consumers = consume(&broker, 16, &[pool.clone()]);
+        broker.until_acknowledged(40).await;
+        servers.cut_standby_off().await;
+        broker.until_acknowledged(60).await;
+        servers.crash_primary();
+        servers.promote().await;
+        consumers.join_all().await;
+        let audit = Audit::of(&pool, broker.ids()).await;
+        println!("{audit}");
+        assert!(audit.lost > 0, "{audit}");
+        assert_eq!(audit.doubled, 0, "{audit}");
+    });
 }
 
 /// What was acknowledged meanwhile is lost, each message as a whole.
@@ -68,7 +90,15 @@ fn without_its_standby_no_delivery_ends() {
             tokio::spawn(async move { deliver(&pool, way, &id("cut off", way)).await })
         });
         servers.until_commits_wait(Way::ALL.len()).await;
+        // What is not answered yet is not seen yet: a copy is no duplicate.
+        let copy = {
+            let pool = pool.clone();
+            let id = id("cut off", Way::Verify);
+            tokio::spawn(async move { deliver(&pool, Way::Verify, &id).await })
+        };
+        servers.until_claims_wait(1).await;
         assert!(deliveries.iter().all(|delivery| !delivery.is_finished()));
+        assert!(!copy.is_finished());
         servers.crash_primary();
         servers.promote().await;
         for (delivery, way) in deliveries.into_iter().zip(Way::ALL) {
@@ -79,6 +109,8 @@ fn without_its_standby_no_delivery_ends() {
             }
             assert_eq!(effects(&pool, &id("cut off", way)).await, 1, "{way:?}");
         }
+        let _ = copy.await.unwrap();
+        assert_eq!(effects(&pool, &id("cut off", Way::Verify)).await, 1);
     });
 }
 
@@ -137,9 +169,9 @@ fn at_a_standby_messages_are_given_back() {
     on_replicated(Following::Written, async |servers| {
         let standby = servers.standby();
         for way in Way::ALL {
-            let error = deliver(&standby, way, &id("standby", way))
-                .await
-                .unwrap_err();
+            let delivery = deliver(&standby, way, &id("standby", way)).await;
+            let error = delivery.unwrap_err();
+            assert_eq!(code(&error).as_deref(), Some("25006"), "{error:?}");
             assert_eq!(disposition(&error), Disposition::Redeliver, "{error:?}");
             assert!(!error.is_transaction_lost(), "{error:?}");
         }
@@ -149,6 +181,12 @@ fn at_a_standby_messages_are_given_back() {
 
 fn id(what: &str, way: Way) -> String {
     format!("{what}-{way:?}")
+}
+
+/// The database's.
+fn code(error: &Error) -> Option<String> {
+    let error: &sqlx::Error = error.source()?.downcast_ref()?;
+    Some(error.as_database_error()?.code()?.into_owned())
 }
 
 async fn deliver(pool: &PgPool, way: Way, id: &str) -> Result<Outcome<()>, Error> {
