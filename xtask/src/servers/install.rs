@@ -8,6 +8,15 @@ use crate::error::Error;
 use crate::servers::user::is_root;
 use crate::servers::{Install, Kind, NO_INSTALL, Origin, pypi};
 
+/// What the servers are for.
+#[derive(Clone, Copy)]
+pub(super) enum Purpose {
+    /// Tests that take any.
+    Shared,
+    /// Tests that kill them, so that none that is named would do.
+    ThrowAway,
+}
+
 /// How we become root.
 enum Root {
     Already,
@@ -26,9 +35,9 @@ impl Install {
 }
 
 /// Installs the servers; of none, does nothing.
-pub(super) fn install(kinds: &[&Kind], install: Install) -> Result<(), Error> {
+pub(super) fn install(kinds: &[&Kind], purpose: Purpose, install: Install) -> Result<(), Error> {
     let needs = needs(kinds);
-    if let Some(root) = root(kinds, &needs, install)? {
+    if let Some(root) = root(kinds, &needs, purpose, install)? {
         let packages = needs.iter().flat_map(|(_, packages)| *packages).copied();
         let mut packages: Vec<_> = packages.collect();
         packages.sort_unstable();
@@ -48,7 +57,7 @@ pub(super) fn install(kinds: &[&Kind], install: Install) -> Result<(), Error> {
 
 /// Says why [`install`] would not try.
 pub(super) fn may(kinds: &[&Kind], install: Install) -> Result<(), Error> {
-    root(kinds, &needs(kinds), install).map(drop)
+    root(kinds, &needs(kinds), Purpose::Shared, install).map(drop)
 }
 
 /// What apt-get has to install, and for whom.
@@ -70,16 +79,18 @@ fn needs<'a>(kinds: &[&'a Kind]) -> Vec<(&'a Kind, &'static [&'static str])> {
 fn root(
     kinds: &[&Kind],
     needs: &[(&Kind, &[&str])],
+    purpose: Purpose,
     install: Install,
 ) -> Result<Option<Root>, Error> {
     if install == Install::Refused && !kinds.is_empty() {
-        return Err(Error::new(sentence(kinds, "installing is not allowed")));
+        let why = "installing is not allowed";
+        return Err(Error::new(sentence(kinds, purpose, why)));
     }
     if needs.is_empty() {
         return Ok(None);
     }
     let kinds: Vec<_> = needs.iter().map(|(kind, _)| *kind).collect();
-    let found = Root::find().map_err(|why| Error::new(sentence(&kinds, why)));
+    let found = Root::find().map_err(|why| Error::new(sentence(&kinds, purpose, why)));
     found.map(Some)
 }
 
@@ -134,18 +145,20 @@ fn apt_install(root: &Root, packages: &[&str]) -> Result<(), Error> {
     run(&mut apt_get(root, &arguments), "the installation")
 }
 
-fn sentence(kinds: &[&Kind], why: &str) -> String {
+fn sentence(kinds: &[&Kind], purpose: Purpose, why: &str) -> String {
     let list = |part: fn(&Kind) -> String| list(kinds.iter().map(|kind| part(kind)));
-    let servers = match kinds {
-        [_] => "a running server",
-        _ => "running servers",
-    };
-    format!(
-        "the tests need {}, and {why}: install {}, or name {servers} in {}",
+    let sentence = format!(
+        "the tests need {}, and {why}: install {}",
         list(|kind| kind.name.to_owned()),
         list(advice),
-        list(|kind| kind.variable.to_owned()),
-    )
+    );
+    let servers = match (purpose, kinds) {
+        (Purpose::ThrowAway, _) => return sentence,
+        (Purpose::Shared, [_]) => "a running server",
+        (Purpose::Shared, _) => "running servers",
+    };
+    let variables = list(|kind| kind.variable.to_owned());
+    format!("{sentence}, or name {servers} in {variables}")
 }
 
 /// What a person installs. The program of a Python package has to be found in `PATH`.
@@ -213,8 +226,17 @@ mod tests {
     }
 
     #[test]
+    fn no_server_that_is_named_stands_for_one_to_be_killed() {
+        let error = install(&[&NATS], Purpose::ThrowAway, Install::Refused).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the tests need NATS, and installing is not allowed: install nats-server"
+        );
+    }
+
+    #[test]
     fn nothing_is_installed_for_nobody() {
-        assert!(install(&[], Install::Refused).is_ok());
+        assert!(install(&[], Purpose::Shared, Install::Refused).is_ok());
     }
 
     #[test]

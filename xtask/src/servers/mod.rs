@@ -4,6 +4,7 @@
 //! Adding a kind is one file like `postgres.rs` and its line in [`KINDS`].
 
 mod check;
+mod galera;
 mod install;
 mod kafka;
 mod mariadb;
@@ -13,6 +14,7 @@ mod programs;
 mod pypi;
 mod rabbitmq;
 mod sqs;
+mod standby;
 mod throw_away;
 mod user;
 mod wire;
@@ -27,11 +29,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
+use crate::servers::install::Purpose;
 use crate::servers::programs::Programs;
 use crate::servers::pypi::Package;
 use crate::servers::user::User;
 use crate::servers::wire::Target;
 
+pub use crate::servers::galera::Galera;
 pub(crate) use crate::servers::install::tools;
 pub use crate::servers::kafka::KAFKA;
 pub use crate::servers::mariadb::MARIADB;
@@ -39,10 +43,14 @@ pub use crate::servers::nats::NATS;
 pub use crate::servers::postgres::{POSTGRES, POSTGRES_ON_DISK};
 pub use crate::servers::rabbitmq::RABBITMQ;
 pub use crate::servers::sqs::SQS;
+pub use crate::servers::standby::Pair;
 pub use crate::servers::throw_away::ThrowAway;
 
 /// Every kind that the tests need.
 pub const KINDS: [&Kind; 6] = [&KAFKA, &MARIADB, &NATS, &POSTGRES, &RABBITMQ, &SQS];
+
+/// The kinds that clusters are made of, which tests start themselves.
+const OF_CLUSTERS: [&Kind; 2] = [&galera::GALERA, &POSTGRES];
 
 /// Tells tests that start throw-away servers themselves not to install any.
 pub(crate) const NO_INSTALL: &str = "IDEMPOTENT_NO_INSTALL";
@@ -156,6 +164,7 @@ pub(crate) fn start(policy: Policy) -> Result<Vec<Server>, Error> {
         .filter(|(_, plan)| matches!(plan, Plan::Install));
     install::install(
         &missing.map(|(kind, _)| *kind).collect::<Vec<_>>(),
+        Purpose::Shared,
         policy.install,
     )?;
     // At the same time, since some take seconds.
@@ -169,6 +178,13 @@ pub(crate) fn start(policy: Policy) -> Result<Vec<Server>, Error> {
             .map(|start| start.join().unwrap_or_else(|why| panic::resume_unwind(why)))
             .collect()
     })
+}
+
+/// Has the programs of which clusters are made, or says in one sentence why not.
+pub(crate) fn for_clusters(install: Install) -> Result<(), Error> {
+    let is_missing = |kind: &&Kind| Programs::find(kind).is_none();
+    let missing: Vec<_> = OF_CLUSTERS.into_iter().filter(is_missing).collect();
+    install::install(&missing, Purpose::ThrowAway, install)
 }
 
 /// Prints what [`start`] would use; with throw-away ones asked for, starts them for the caller.

@@ -15,10 +15,11 @@ use std::time::{Duration, Instant};
 
 use crate::cargo::succeeds;
 use crate::error::Error;
+use crate::servers::install::{self, Purpose};
 use crate::servers::programs::Programs;
 use crate::servers::user::User;
 use crate::servers::wire::Target;
-use crate::servers::{Install, Kind, Site, install};
+use crate::servers::{Install, Kind, Site};
 
 /// How long a server may take to be ready, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -74,6 +75,8 @@ pub struct ThrowAway {
     user: User,
     directory: PathBuf,
     port: u16,
+    /// What is added to its command line.
+    arguments: Vec<String>,
     server: Option<Child>,
     reaper: Child,
 }
@@ -89,6 +92,41 @@ impl ThrowAway {
     }
 
     pub(super) fn start_when(kind: &'static Kind, install: Install) -> Result<Self, Error> {
+        let mut server = Self::prepared(kind, install)?;
+        server.launch(free_port)?;
+        Ok(server)
+    }
+
+    /// One that has its files, and does not run yet.
+    pub(super) fn prepared(kind: &'static Kind, install: Install) -> Result<Self, Error> {
+        let server = Self::new(kind, install)?;
+        if let Some(prepare) = kind.prepare {
+            server.make(|site| prepare(&site))?;
+        }
+        Ok(server)
+    }
+
+    /// Another one with a copy of the data. None of the two runs yet.
+    pub(super) fn copy(&self) -> Result<Self, Error> {
+        let copy = Self::new(self.kind, Install::Refused)?;
+        copy.make(|site| {
+            let mut copy = Command::new("cp");
+            copy.arg("-a").arg(self.data()).arg(site.directory);
+            copy
+        })?;
+        Ok(copy)
+    }
+
+    /// Starts one that does not run, with these arguments now and after a [`restart`](Self::restart).
+    pub(super) fn start_with(&mut self, arguments: Vec<String>) -> Result<(), Error> {
+        self.arguments = arguments;
+        match self.port {
+            0 => self.launch(free_port),
+            port => self.launch(|| Ok(port)),
+        }
+    }
+
+    fn new(kind: &'static Kind, install: Install) -> Result<Self, Error> {
         let programs = find_or_install(kind, install)?;
         let user = User::running(kind)?;
         let directory = new_directory(&user).map_err(|error| {
@@ -100,18 +138,16 @@ impl ThrowAway {
         let reaper = reaper(kind, &directory)
             .inspect_err(|_| drop(fs::remove_dir_all(&directory)))
             .map_err(|error| Error::new(format!("cannot start a shell: {error}")))?;
-        let mut server = Self {
+        Ok(Self {
             kind,
             programs,
             user,
             directory,
             port: 0,
+            arguments: Vec::new(),
             server: None,
             reaper,
-        };
-        server.prepare()?;
-        server.launch(free_port)?;
-        Ok(server)
+        })
     }
 
     /// The URL for clients.
@@ -169,7 +205,7 @@ impl ThrowAway {
     fn end(&mut self) {
         if let Some(mut server) = self.server.take() {
             if matches!(server.try_wait(), Ok(None)) {
-                signal_group(server.id(), "KILL");
+                kill_group(server.id());
             }
             let _ = server.kill();
             let _ = server.wait();
@@ -184,13 +220,11 @@ impl ThrowAway {
         }
     }
 
-    fn prepare(&self) -> Result<(), Error> {
-        let Some(prepare) = self.kind.prepare else {
-            return Ok(());
-        };
+    /// Runs what makes its files.
+    fn make(&self, command: impl Fn(Site<'_>) -> Command) -> Result<(), Error> {
         let status = self
             .site()
-            .and_then(|site| self.spawn(&mut prepare(&site)))
+            .and_then(|site| self.spawn(&mut command(site)))
             .and_then(|mut child| child.wait());
         let forgotten = fs::write(self.pid_file(), "");
         match status.and_then(|status| forgotten.map(|()| status)) {
@@ -223,6 +257,7 @@ impl ThrowAway {
 
     fn serve(&mut self) -> io::Result<()> {
         let mut command = (self.kind.serve)(&self.site()?);
+        command.args(&self.arguments);
         self.server = Some(self.spawn(&mut command)?);
         Ok(())
     }
@@ -281,6 +316,11 @@ impl ThrowAway {
         Ok(command)
     }
 
+    /// Where databases keep theirs.
+    pub(super) fn data(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
     fn log(&self) -> PathBuf {
         self.directory.join("log")
     }
@@ -321,7 +361,7 @@ fn find_or_install(kind: &'static Kind, install: Install) -> Result<Programs, Er
     if let Some(programs) = Programs::find(kind) {
         return Ok(programs);
     }
-    install::install(&[kind], install)?;
+    install::install(&[kind], Purpose::ThrowAway, install)?;
     Programs::find(kind).ok_or_else(|| {
         Error::new(format!(
             "{} is installed, but has no {}",
@@ -376,9 +416,17 @@ fn signal_group(leader: u32, signal: &str) {
     succeeds(Command::new("sh").args(["-c", script, "kill", signal, &leader]));
 }
 
+/// Kills a server with the processes that it has started. Those of `PostgreSQL` have groups of
+/// their own, and would answer clients until they see that it is gone.
+fn kill_group(leader: u32) {
+    let script = r#"kill -s STOP "$1"; kill -s KILL -- "-$1" $(cat "/proc/$1/task/$1/children")"#;
+    let leader = leader.to_string();
+    succeeds(Command::new("sh").args(["-c", script, "kill", &leader]));
+}
+
 /// A port below those that clients get, so that it is still free after a crash. Every process
 /// begins somewhere else, so that two do not find the same one.
-fn free_port() -> io::Result<u16> {
+pub(super) fn free_port() -> io::Result<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     for _ in PORTS {
         let number = process::id()
