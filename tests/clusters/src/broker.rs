@@ -85,6 +85,10 @@ impl Broker {
 
 /// Consumers, each of which goes over to the next database when a message fails. The task ends
 /// when all is acknowledged, with the number of deliveries that failed.
+///
+/// # Panics
+///
+/// In a consumer, if a message fails that is not to come again.
 #[must_use]
 pub fn consume<DB: Engine + ManyWriters>(
     broker: &Arc<Broker>,
