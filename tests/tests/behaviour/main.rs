@@ -7,6 +7,7 @@
 mod suite;
 
 mod backstop;
+mod backstop_traps;
 mod batches;
 mod busy;
 mod check_server;
