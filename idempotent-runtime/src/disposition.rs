@@ -243,13 +243,14 @@ fn sqlstate_trouble(code: &str) -> Option<Trouble> {
 }
 
 /// Deadlock (1213), lock wait timeout (1205), record changed since it was read
-/// (1020); connection killed (1927), disconnected as idle (4031, MySQL 8), and SQLSTATE class 08, which holds the
-/// shutdown of a server (1053).
+/// (1020); connection killed (1927), disconnected as idle (4031, MySQL 8), a Galera node that lost its cluster while it
+/// committed (1180), and SQLSTATE class 08, which holds the shutdown of a server (1053) and a node outside of its
+/// cluster (1047).
 #[cfg(feature = "mysql")]
 fn mysql_trouble(number: u16, sqlstate: Option<&str>) -> Option<Trouble> {
     match number {
         1213 | 1205 | 1020 => Some(Trouble::Contention),
-        1927 | 4031 => Some(Trouble::Gone),
+        1180 | 1927 | 4031 => Some(Trouble::Gone),
         _ => sqlstate?.starts_with("08").then_some(Trouble::Gone),
     }
 }

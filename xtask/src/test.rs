@@ -16,6 +16,9 @@ pub(crate) fn all(length: Length, policy: Policy) -> Result<(), Error> {
         servers::tools(policy.install)
     })?;
     let servers = step("servers", || servers::start(policy))?;
+    if length == Length::Full {
+        step("clusters", || servers::for_clusters(policy.install))?;
+    }
     step("fmt", || checks::fmt(Formatting::Check))?;
     step("clippy", checks::clippy)?;
     step("doc", checks::doc)?;
@@ -25,6 +28,9 @@ pub(crate) fn all(length: Length, policy: Policy) -> Result<(), Error> {
         servers: &servers,
     };
     step("doc tests", || environment.doc_tests())?;
+    if length == Length::Full {
+        step("tests of clusters", || environment.clusters())?;
+    }
     environment.tests()
 }
 
@@ -64,6 +70,14 @@ impl Environment<'_> {
     fn doc_tests(&self) -> Result<(), Error> {
         let mut command = cargo(&["test", "--quiet", "--doc", "--workspace", "--all-features"]);
         run(self.give(&mut command), "a doc test")
+    }
+
+    /// One after the other: a node that gets no time is taken for a dead one.
+    fn clusters(&self) -> Result<(), Error> {
+        let selection = ["--package", "idempotent-clusters", "--test", "clusters"];
+        let mut command = cargo(&[&["test"], &selection[..]].concat());
+        command.args(["--", "--test-threads", "1"]);
+        run(self.give(&mut command), "a test of a cluster")
     }
 
     fn tests(&self) -> Result<(), Error> {

@@ -5,6 +5,8 @@
 
 #[cfg(feature = "rabbitmq")]
 pub mod coarse;
+pub mod database;
+pub mod hold;
 #[cfg(feature = "http")]
 pub mod http;
 #[cfg(feature = "http")]

@@ -312,7 +312,9 @@ async fn codes_of_the_database<DB: Engine>(db: &Fresh<DB>) {
             ("1213", true),
             ("1205", true),
             ("1020", true),
+            ("1180", true),
             ("1927", true),
+            ("1047", true),
             ("1053", true),
             ("1062", false),
             ("1969", false),
@@ -321,7 +323,10 @@ async fn codes_of_the_database<DB: Engine>(db: &Fresh<DB>) {
         ],
     };
     for &(code, is_retried) in codes {
-        let state = if code == "1053" { "08S01" } else { "HY000" };
+        let state = match code {
+            "1047" | "1053" => "08S01",
+            _ => "HY000",
+        };
         let raise = if DB::KIND == Kind::Postgres {
             format!("DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '{code}'; END $$")
         } else {

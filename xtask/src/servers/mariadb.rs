@@ -15,6 +15,7 @@ pub const MARIADB: Kind = Kind {
     programs: &["mariadb-install-db", "mariadbd"],
     proof: Some("--version"),
     directories: &["/usr/sbin", "/usr/bin"],
+    libraries: &[],
     origin: Origin::Debian(&["mariadb-server"]),
     prepare: Some(prepare),
     serve,
@@ -38,7 +39,7 @@ fn prepare(site: &Site) -> Command {
 
 /// Commits reach the operating system but not the disk: they survive the server, and that is
 /// all a test can see. (`innodb_flush_log_at_trx_commit=0` would lose them.)
-fn serve(site: &Site) -> Command {
+pub(super) fn serve(site: &Site) -> Command {
     let mut mariadbd = site.programs.command("mariadbd");
     mariadbd
         .arg("--no-defaults")

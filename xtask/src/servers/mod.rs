@@ -5,6 +5,7 @@
 
 mod apt;
 mod check;
+mod galera;
 mod install;
 mod kafka;
 mod leash;
@@ -16,6 +17,7 @@ mod programs;
 mod pypi;
 mod rabbitmq;
 mod sqs;
+mod standby;
 mod throw_away;
 mod user;
 mod wire;
@@ -35,17 +37,22 @@ use crate::servers::pypi::Package;
 use crate::servers::user::User;
 use crate::servers::wire::Target;
 
+pub use crate::servers::galera::Galera;
 pub(crate) use crate::servers::install::tools;
 pub use crate::servers::kafka::KAFKA;
 pub use crate::servers::mariadb::MARIADB;
 pub use crate::servers::nats::NATS;
-pub use crate::servers::postgres::POSTGRES;
+pub use crate::servers::postgres::{POSTGRES, POSTGRES_ON_DISK};
 pub use crate::servers::rabbitmq::RABBITMQ;
 pub use crate::servers::sqs::SQS;
+pub use crate::servers::standby::Pair;
 pub use crate::servers::throw_away::ThrowAway;
 
 /// Every kind that the tests need.
 pub const KINDS: [&Kind; 6] = [&KAFKA, &MARIADB, &NATS, &POSTGRES, &RABBITMQ, &SQS];
+
+/// The kinds that clusters are made of, which tests start themselves.
+const OF_CLUSTERS: [&Kind; 2] = [&galera::GALERA, &POSTGRES];
 
 /// Tells tests that start throw-away servers themselves not to install any.
 pub(crate) const NO_INSTALL: &str = "IDEMPOTENT_NO_INSTALL";
@@ -68,6 +75,8 @@ pub struct Kind {
     proof: Option<&'static str>,
     /// Where programs are that are not in `PATH`; one `*` stands for the newest version.
     directories: &'static [&'static str],
+    /// What else has to be there.
+    libraries: &'static [&'static str],
     /// What is installed to have the programs.
     origin: Origin,
     /// Makes the files of a new server that does not make them itself.
@@ -174,6 +183,13 @@ pub(crate) fn start(policy: Policy) -> Result<Vec<Server>, Error> {
             .map(|start| start.join().unwrap_or_else(|why| panic::resume_unwind(why)))
             .collect()
     })
+}
+
+/// Has the programs of which clusters are made, or says in one sentence why not.
+pub(crate) fn for_clusters(install: Install) -> Result<(), Error> {
+    let is_missing = |kind: &&Kind| Programs::find(kind).is_none();
+    let missing: Vec<_> = OF_CLUSTERS.into_iter().filter(is_missing).collect();
+    install::install(&missing, install)
 }
 
 /// Prints what [`start`] would use; with throw-away ones asked for, starts them for the caller.

@@ -15,6 +15,7 @@ pub const NATS: Kind = Kind {
     programs: &["nats-server"],
     proof: Some("--version"),
     directories: &["/usr/sbin"],
+    libraries: &[],
     origin: Origin::Debian(&["nats-server"]),
     prepare: None,
     serve,

@@ -30,6 +30,9 @@ impl Programs {
     }
 
     fn look(kind: &Kind, directories: &[PathBuf], user: &User) -> Option<Self> {
+        if !kind.libraries.iter().all(|path| Path::new(path).is_file()) {
+            return None;
+        }
         let mut candidates = directories
             .iter()
             .filter_map(|directory| Self::of(kind, directory));

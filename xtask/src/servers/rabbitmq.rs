@@ -16,6 +16,7 @@ pub const RABBITMQ: Kind = Kind {
     // Asked for anything, it starts.
     proof: None,
     directories: &["/usr/lib/rabbitmq/bin"],
+    libraries: &[],
     origin: Origin::Debian(&["rabbitmq-server"]),
     prepare: None,
     serve,

@@ -18,6 +18,7 @@ pub const SQS: Kind = Kind {
     programs: &["moto_server"],
     proof: Some("--help"),
     directories: &[],
+    libraries: &[],
     origin: Origin::Pypi(Package {
         // `moto[server]` is these, and much that other services than SQS need.
         requirements: &["moto==5.2.5", "flask==3.1.3", "flask-cors==6.0.5"],

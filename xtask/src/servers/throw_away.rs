@@ -22,6 +22,9 @@ use crate::servers::{Install, Kind, Site, install};
 /// How long a server may take to be ready, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+/// How long a server may take to stop, before it is killed: as long as the reaper gives it.
+const STOP: Duration = Duration::from_secs(5);
+
 /// Other ports are tried when somebody is quicker than we are; a killed server's children may
 /// hold what the next one needs for a moment.
 const TRIES: u32 = 5;
@@ -53,6 +56,8 @@ pub struct ThrowAway {
     port: Port,
     /// Held as long as the server that was told of them.
     more_ports: [Port; 2],
+    /// What is added to its command line.
+    arguments: Vec<String>,
     server: Option<Child>,
     reaper: Child,
 }
@@ -75,6 +80,38 @@ impl ThrowAway {
     }
 
     pub(super) fn start_when(kind: &'static Kind, install: Install) -> Result<Self, Error> {
+        let mut server = Self::prepared(kind, install)?;
+        server.launch(Again::Elsewhere)?;
+        Ok(server)
+    }
+
+    /// One that has its files, and does not run yet.
+    pub(super) fn prepared(kind: &'static Kind, install: Install) -> Result<Self, Error> {
+        let server = Self::new(kind, install)?;
+        if let Some(prepare) = kind.prepare {
+            server.make(|site| prepare(&site))?;
+        }
+        Ok(server)
+    }
+
+    /// Another one with a copy of the data. None of the two runs yet.
+    pub(super) fn copy(&self) -> Result<Self, Error> {
+        let copy = Self::new(self.kind, Install::Refused)?;
+        copy.make(|site| {
+            let mut copy = Command::new("cp");
+            copy.arg("-a").arg(self.data()).arg(site.directory);
+            copy
+        })?;
+        Ok(copy)
+    }
+
+    /// Starts one that does not run, with these arguments now and after a [`restart`](Self::restart).
+    pub(super) fn start_with(&mut self, arguments: Vec<String>) -> Result<(), Error> {
+        self.arguments = arguments;
+        self.launch(Again::There)
+    }
+
+    fn new(kind: &'static Kind, install: Install) -> Result<Self, Error> {
         let programs = find_or_install(kind, install)?;
         let user = User::running(kind)?;
         let directory = new_directory(&user).map_err(|error| {
@@ -90,19 +127,17 @@ impl ThrowAway {
         let reaper = reaper(&directory, &user, kind.stop_signal)
             .inspect_err(remove)
             .map_err(|error| Error::new(format!("cannot start a shell: {error}")))?;
-        let mut server = Self {
+        Ok(Self {
             kind,
             programs,
             user,
             directory,
             port,
             more_ports,
+            arguments: Vec::new(),
             server: None,
             reaper,
-        };
-        server.prepare()?;
-        server.launch(Again::Elsewhere)?;
-        Ok(server)
+        })
     }
 
     /// The URL for clients.
@@ -133,6 +168,19 @@ impl ThrowAway {
         self.wait_for_port();
     }
 
+    /// Stops the server at once, by its own signal for that: for `PostgreSQL` it is an immediate
+    /// shutdown, which ends all sessions and leaves the recovery to the next start.
+    pub fn stop(&mut self) {
+        if let Some(server) = &self.server {
+            signal_group(server.id(), self.kind.stop_signal);
+        }
+        let end = Instant::now() + STOP;
+        while self.is_running() && Instant::now() < end {
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.crash();
+    }
+
     /// Starts the server again, on the same port with the same data, after a crash if it runs.
     ///
     /// # Errors
@@ -160,13 +208,10 @@ impl ThrowAway {
         }
     }
 
-    fn prepare(&self) -> Result<(), Error> {
-        let Some(prepare) = self.kind.prepare else {
-            return Ok(());
-        };
-        let mut command = prepare(&self.site());
+    /// Runs what makes its files.
+    fn make(&self, command: impl Fn(Site<'_>) -> Command) -> Result<(), Error> {
         let status = self
-            .spawn(&mut command)
+            .spawn(&mut command(self.site()))
             .and_then(|child| finish(child, PATIENCE));
         let forgotten = forget(&self.directory);
         match status.and_then(|status| forgotten.map(|()| status)) {
@@ -208,6 +253,7 @@ impl ThrowAway {
         // Whom a crash has left may still listen on those before.
         self.more_ports = more_ports()?;
         let mut command = (self.kind.serve)(&self.site());
+        command.args(&self.arguments);
         self.server = Some(self.spawn(&mut command)?);
         Ok(())
     }
@@ -259,6 +305,11 @@ impl ThrowAway {
             .stdout(log.try_clone()?)
             .stderr(log);
         Ok(command)
+    }
+
+    /// Where databases keep theirs.
+    pub(super) fn data(&self) -> PathBuf {
+        self.directory.join("data")
     }
 
     fn log(&self) -> PathBuf {
@@ -362,9 +413,17 @@ fn finish(mut child: Child, patience: Duration) -> io::Result<Option<ExitStatus>
     child.wait().map(|_| None)
 }
 
-/// Kills a server with the processes that it has started.
+/// Signals a server, and the processes that it has started and keeps in its group.
+fn signal_group(leader: u32, signal: &str) {
+    let script = r#"kill -s "$1" -- "-$2""#;
+    let leader = leader.to_string();
+    succeeds(Command::new("sh").args(["-c", script, "kill", signal, &leader]));
+}
+
+/// Kills a server with the processes that it has started. Those of `PostgreSQL` have groups of
+/// their own, and would answer clients until they see that it is gone.
 fn kill_group(leader: u32) {
-    let script = r#"kill -s KILL -- "-$1""#;
+    let script = r#"kill -s STOP "$1"; kill -s KILL -- "-$1" $(cat "/proc/$1/task/$1/children")"#;
     let leader = leader.to_string();
     succeeds(Command::new("sh").args(["-c", script, "kill", &leader]));
 }

@@ -13,7 +13,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use xtask::Error;
-use xtask::servers::{KAFKA, Kind, MARIADB, NATS, POSTGRES, RABBITMQ, SQS, ThrowAway};
+use xtask::servers::{
+    KAFKA, Kind, MARIADB, NATS, POSTGRES, POSTGRES_ON_DISK, RABBITMQ, SQS, ThrowAway,
+};
 
 /// What tests of brokers give up with.
 fn unexpected(what: impl Into<String>) -> io::Error {
@@ -84,6 +86,23 @@ fn mariadb_crashes_and_comes_back() -> Result<(), Error> {
 #[test]
 fn postgres_crashes_and_comes_back() -> Result<(), Error> {
     crashes_and_comes_back(&POSTGRES)
+}
+
+#[test]
+fn postgres_stopped_at_once_recovers() -> Result<(), Box<dyn std::error::Error>> {
+    let mut server = ThrowAway::start(&POSTGRES_ON_DISK)?;
+    server.stop();
+    assert!(!listens(&server), "still there after a stop");
+    server.restart()?;
+    let log = fs::read_to_string(server.directory().join("log"))?;
+    for said in [
+        "received immediate shutdown request",
+        "automatic recovery in progress",
+    ] {
+        assert!(log.contains(said), "no `{said}` in its log:\n{log}");
+    }
+    is_gone_after(server);
+    Ok(())
 }
 
 #[test]

@@ -9,6 +9,8 @@ mod http;
 mod kafka;
 #[cfg(feature = "nats")]
 mod nats;
+#[cfg(any(feature = "nats", feature = "rabbitmq"))]
+mod proxy;
 #[cfg(feature = "rabbitmq")]
 mod rabbitmq;
 mod running;
