@@ -1,4 +1,4 @@
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
@@ -63,6 +63,9 @@ const LONGEST_FRAME: u32 = 64 * 1024;
 const START: [u8; 4] = [0, 10, 0, 10];
 const START_OK: [u8; 4] = [0, 10, 0, 11];
 const TUNE: [u8; 4] = [0, 10, 0, 30];
+const TUNE_OK: [u8; 4] = [0, 10, 0, 31];
+const OPEN: [u8; 4] = [0, 10, 0, 40];
+const OPEN_OK: [u8; 4] = [0, 10, 0, 41];
 
 /// The name of the node names the directory of its data, so it is the same after a crash. The
 /// cookie is one that Erlang makes, in `HOME`.
@@ -92,34 +95,57 @@ fn serve(site: &Site) -> Command {
     shell
 }
 
-/// As far as a client's first settings, which are for users with the right password.
+/// As far as the virtual host, which is open to users with the right password.
 fn greet(stream: &mut TcpStream, target: &Target) -> io::Result<()> {
     stream.write_all(b"AMQP\0\0\x09\x01")?;
-    expect(method(stream)? == START, STRANGER)?;
+    expect(method(stream)?.0 == START, STRANGER)?;
     let guest = Login::new("guest", "guest");
     let login = target.login.as_ref().unwrap_or(&guest);
     stream.write_all(&start_ok(login)?)?;
     let refusal = format!("it does not let `{}` in", login.user);
+    let settings = expected(stream, TUNE, &refusal)?;
+    let host = Some(&*target.path)
+        .filter(|path| !path.is_empty())
+        .unwrap_or("/");
+    stream.write_all(&frame(&[&TUNE_OK[..], &settings].concat())?)?;
+    stream.write_all(&open(host)?)?;
+    let refusal = format!(
+        "it does not let `{}` into the virtual host `{host}`",
+        login.user
+    );
+    expected(stream, OPEN_OK, &refusal).map(drop)
+}
+
+/// Reads the arguments of the method that says yes. Instead of a no it may hang up, after a while.
+fn expected(stream: &mut TcpStream, yes: [u8; 4], refusal: &str) -> io::Result<Vec<u8>> {
     match method(stream) {
-        Ok(method) => expect(method == TUNE, &refusal),
-        // Instead of a no it hangs up, after a while.
-        Err(error) if wire::is_end(&error) => expect(false, &refusal),
+        Ok((method, arguments)) => expect(method == yes, refusal).map(|()| arguments),
+        Err(error) if wire::is_end(&error) => Err(io::Error::other(refusal)),
         Err(error) => Err(error),
     }
 }
 
-/// Reads a frame, and says of which method it is.
-fn method(stream: &mut TcpStream) -> io::Result<[u8; 4]> {
+/// Reads a frame, and says of which method it is, and with which arguments.
+fn method(stream: &mut TcpStream) -> io::Result<([u8; 4], Vec<u8>)> {
     let start: [u8; 3] = read(stream)?;
     let length = u32::from_be_bytes(read(stream)?);
     let is_method = start == [1, 0, 0] && (4..=LONGEST_FRAME).contains(&length);
     expect(is_method, STRANGER)?;
     let method = read(stream)?;
-    let rest = u64::from(length) - 4;
-    io::copy(&mut io::Read::take(&mut *stream, rest), &mut io::sink())?;
+    let mut arguments = vec![0; length as usize - 4];
+    stream.read_exact(&mut arguments)?;
     let [end] = read(stream)?;
     expect(end == 0xce, STRANGER)?;
-    Ok(method)
+    Ok((method, arguments))
+}
+
+fn open(host: &str) -> io::Result<Vec<u8>> {
+    let length = u8::try_from(host.len()).map_err(io::Error::other)?;
+    frame(&[&OPEN[..], &[length], host.as_bytes(), &[0, 0]].concat())
+}
+
+fn frame(payload: &[u8]) -> io::Result<Vec<u8>> {
+    Ok([&[1, 0, 0], &length(payload.len())?[..], payload, &[0xce]].concat())
 }
 
 fn start_ok(login: &Login) -> io::Result<Vec<u8>> {
@@ -134,7 +160,7 @@ fn start_ok(login: &Login) -> io::Result<Vec<u8>> {
         b"\x05en_US",
     ]
     .concat();
-    Ok([&[1, 0, 0], &length(payload.len())?[..], &payload, &[0xce]].concat())
+    frame(&payload)
 }
 
 fn length(length: usize) -> io::Result<[u8; 4]> {
@@ -149,12 +175,13 @@ mod tests {
     use crate::servers::wire::scripted::{outcome, received};
 
     const START_FRAME: &[u8] = b"\x01\0\0\0\0\0\x06\0\x0a\0\x0a\0\x09\xce";
-    const TUNE_FRAME: &[u8] = b"\x01\0\0\0\0\0\x04\0\x0a\0\x1e\xce";
+    const TUNE_FRAME: &[u8] = b"\x01\0\0\0\0\0\x0c\0\x0a\0\x1e\x07\xff\0\x02\0\0\0\x3c\xce";
+    const OPEN_FRAME: &[u8] = b"\x01\0\0\0\0\0\x05\0\x0a\0\x29\0\xce";
     const CLOSE_FRAME: &[u8] = b"\x01\0\0\0\0\0\x04\0\x0a\0\x32\xce";
 
     #[test]
-    fn who_gets_settings_is_in() {
-        let answers = [START_FRAME, TUNE_FRAME];
+    fn who_gets_a_virtual_host_is_in() {
+        let answers = [START_FRAME, TUNE_FRAME, OPEN_FRAME];
         assert_eq!(
             outcome(&RABBITMQ, "amqp://me:it@HERE/%2f", &answers),
             Ok(())
@@ -163,16 +190,39 @@ mod tests {
 
     #[test]
     fn the_user_and_password_are_those_of_the_url() {
-        let answers = [START_FRAME, TUNE_FRAME];
-        for (url, plain) in [
-            ("amqp://m%65:p%40ss@HERE/%2f", "\0\0\0\x08\0me\0p@ss"),
-            ("amqp://HERE", "\0\0\0\x0c\0guest\0guest"),
+        let answers = [START_FRAME, TUNE_FRAME, OPEN_FRAME];
+        for (url, plain, host) in [
+            (
+                "amqp://m%65:p%40ss@HERE/it",
+                "\0\0\0\x08\0me\0p@ss",
+                "\x02it",
+            ),
+            ("amqp://HERE", "\0\0\0\x0c\0guest\0guest", "\x01/"),
+            ("amqp://HERE/%2f", "\0\0\0\x0c\0guest\0guest", "\x01/"),
         ] {
             let sent = received(&RABBITMQ, url, &answers);
             let sent = String::from_utf8_lossy(&sent).into_owned();
             assert!(
                 sent.contains(&format!("\x05PLAIN{plain}\x05en_US")),
                 "{sent:?}"
+            );
+            assert!(
+                sent.contains(&format!("\0\x0a\0\x28{host}\0\0")),
+                "{sent:?}"
+            );
+            // The settings are the server's.
+            assert!(sent.contains("\0\x0a\0\x1f\x07"), "{sent:?}");
+        }
+    }
+
+    #[test]
+    fn a_virtual_host_that_is_closed_is_named() {
+        let url = "amqp://me:secret@HERE/theirs";
+        for last in [&[][..], &[CLOSE_FRAME]] {
+            let answers = [&[START_FRAME, TUNE_FRAME], last].concat();
+            assert_eq!(
+                outcome(&RABBITMQ, url, &answers).unwrap_err(),
+                "it does not let `me` into the virtual host `theirs`"
             );
         }
     }

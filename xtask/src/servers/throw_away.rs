@@ -122,7 +122,8 @@ impl ThrowAway {
         })?;
         let remove = |_: &_| drop(fs::remove_dir_all(&directory));
         let no_port = |error| Error::new(format!("there is no port for {}: {error}", kind.name));
-        let [port, one, other] = ports().inspect_err(remove).map_err(no_port)?;
+        let port = Port::free().inspect_err(remove).map_err(no_port)?;
+        let more_ports = more_ports().inspect_err(remove).map_err(no_port)?;
         let reaper = reaper(&directory, &user, kind.stop_signal)
             .inspect_err(remove)
             .map_err(|error| Error::new(format!("cannot start a shell: {error}")))?;
@@ -132,7 +133,7 @@ impl ThrowAway {
             user,
             directory,
             port,
-            more_ports: [one, other],
+            more_ports,
             arguments: Vec::new(),
             server: None,
             reaper,
@@ -226,8 +227,9 @@ impl ThrowAway {
         for tries in 0..TRIES {
             if tries > 0 {
                 thread::sleep(Duration::from_millis(200));
-                self.move_on(again)
-                    .map_err(|error| self.failure(&error.to_string()))?;
+            }
+            if tries > 0 && again == Again::Elsewhere {
+                self.port = Port::free().map_err(|error| self.failure(&error.to_string()))?;
             }
             self.serve()
                 .map_err(|error| self.failure(&error.to_string()))?;
@@ -247,17 +249,9 @@ impl ThrowAway {
         Err(self.failure("it ends at once"))
     }
 
-    /// Takes other ports, if need be also for clients.
-    fn move_on(&mut self, again: Again) -> io::Result<()> {
-        let [port, more_ports @ ..] = ports()?;
-        self.more_ports = more_ports;
-        if again == Again::Elsewhere {
-            self.port = port;
-        }
-        Ok(())
-    }
-
     fn serve(&mut self) -> io::Result<()> {
+        // Whom a crash has left may still listen on those before.
+        self.more_ports = more_ports()?;
         let mut command = (self.kind.serve)(&self.site());
         command.args(&self.arguments);
         self.server = Some(self.spawn(&mut command)?);
@@ -401,8 +395,8 @@ fn everybody_may_pass(directory: &Path) -> bool {
         .is_ok_and(|directory| directory.ancestors().all(passes))
 }
 
-fn ports() -> io::Result<[Port; 3]> {
-    Ok([Port::free()?, Port::free()?, Port::free()?])
+fn more_ports() -> io::Result<[Port; 2]> {
+    Ok([Port::free()?, Port::free()?])
 }
 
 /// Waits for the end of a process group's leader; `None`: it was killed, with its group,

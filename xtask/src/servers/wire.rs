@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use crate::servers::Kind;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a URL says: where, and as whom.
+/// What a URL says: where, as whom, and what of it.
 #[derive(Debug, PartialEq)]
 pub(super) struct Target {
     pub(super) login: Option<Login>,
     host: String,
     port: u16,
+    pub(super) path: String,
 }
 
 #[derive(Debug, PartialEq)]
@@ -22,8 +23,23 @@ pub(super) struct Login {
     pub(super) password: String,
 }
 
-/// Greets the server that a URL names; the error is the reason why it cannot be used.
+/// Greets the server that a URL names; the error is the reason why it cannot be used. Of a list
+/// of places the first that can will do.
 pub(super) fn usable(kind: &Kind, url: &str) -> Result<(), String> {
+    if url.contains("://") {
+        return greet(kind, url);
+    }
+    let mut why = String::new();
+    for place in url.split(',') {
+        match greet(kind, place) {
+            Ok(()) => return Ok(()),
+            Err(reason) => why = reason,
+        }
+    }
+    Err(why)
+}
+
+fn greet(kind: &Kind, url: &str) -> Result<(), String> {
     let target = Target::parse(kind, url)?;
     let mut stream = target
         .connect()
@@ -75,7 +91,8 @@ impl Target {
                 (rest?, port)
             }
         };
-        let authority = rest.split(['/', '?']).next().unwrap_or(rest);
+        let rest = rest.split('?').next().unwrap_or(rest);
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (login, place) = match authority.rsplit_once('@') {
             Some((login, place)) => (Some(Login::parse(login)), place),
             None => (None, authority),
@@ -88,7 +105,13 @@ impl Target {
             None => (place, usual_port),
         };
         let host = host.trim_matches(['[', ']']).to_owned();
-        Ok(Self { login, host, port })
+        let path = decode(path);
+        Ok(Self {
+            login,
+            host,
+            port,
+            path,
+        })
     }
 
     fn connect(&self) -> io::Result<TcpStream> {
@@ -197,9 +220,13 @@ mod tests {
     use super::*;
     use crate::servers::{KAFKA, KINDS, NATS, RABBITMQ, SQS};
 
-    fn target(login: Option<Login>, host: &str, port: u16) -> Target {
-        let host = host.to_owned();
-        Target { login, host, port }
+    fn target(login: Option<Login>, host: &str, port: u16, path: &str) -> Target {
+        Target {
+            login,
+            host: host.to_owned(),
+            port,
+            path: path.to_owned(),
+        }
     }
 
     #[test]
@@ -212,13 +239,18 @@ mod tests {
 
     #[test]
     fn what_a_url_leaves_out_is_usual() {
-        for (kind, url, port) in [
-            (&RABBITMQ, "amqp://broker.example/vhost", 5672),
-            (&NATS, "nats://broker.example", 4222),
-            (&KAFKA, "broker.example", 9092),
-            (&SQS, "http://broker.example/", 80),
+        for (kind, url, port, path) in [
+            (
+                &RABBITMQ,
+                "amqp://broker.example/vhost?heartbeat=1",
+                5672,
+                "vhost",
+            ),
+            (&NATS, "nats://broker.example", 4222, ""),
+            (&KAFKA, "broker.example", 9092, ""),
+            (&SQS, "http://broker.example/", 80, ""),
         ] {
-            let wanted = target(None, "broker.example", port);
+            let wanted = target(None, "broker.example", port, path);
             assert_eq!(Target::parse(kind, url), Ok(wanted), "{url}");
         }
     }
@@ -227,7 +259,7 @@ mod tests {
     fn names_and_passwords_are_decoded() {
         let read = Target::parse(&RABBITMQ, "amqp://m%65:1%2f2%zz%@[::1]:99/%2f");
         let login = Login::new("me", "1/2%zz%");
-        assert_eq!(read, Ok(target(Some(login), "::1", 99)));
+        assert_eq!(read, Ok(target(Some(login), "::1", 99, "/")));
     }
 
     #[test]
@@ -240,7 +272,7 @@ mod tests {
             ),
             (&SQS, "", "the url does not start with `http://`"),
             (&KAFKA, "kafka://here", "it is not named as `host:port`"),
-            (&KAFKA, "one:9092,two", "`9092,two` is not a port"),
+            (&KAFKA, "one:port", "`port` is not a port"),
             (&NATS, "nats://here:70000", "`70000` is not a port"),
         ] {
             assert_eq!(usable(kind, url).unwrap_err(), reason);

@@ -116,6 +116,7 @@ fn rabbitmq_keeps_what_it_has_confirmed() -> Result<(), Box<dyn std::error::Erro
     let mut before = amqp::Channel::open(server.address())?;
     assert_eq!(before.declare("kept")?, 0);
     before.publish("kept")?;
+    assert!(is_noted(&server, b"kept"), "the queue is not on disk");
     server.crash();
     assert!(!listens(&server), "still there after a crash");
     server.restart()?;
@@ -123,6 +124,23 @@ fn rabbitmq_keeps_what_it_has_confirmed() -> Result<(), Box<dyn std::error::Erro
     assert_eq!(after.declare("kept")?, 1);
     is_gone_after(server);
     Ok(())
+}
+
+/// Waits until `RabbitMQ` has written down that there is a queue: it says so up to some seconds
+/// before, and a crash in between takes the queue and its confirmed messages away.
+fn is_noted(server: &ThrowAway, queue: &[u8]) -> bool {
+    let log = server
+        .directory()
+        .join("data/idempotent@localhost/LATEST.LOG");
+    let end = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < end {
+        let log = fs::read(&log).unwrap_or_default();
+        if log.windows(queue.len()).any(|part| part == queue) {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    false
 }
 
 #[test]
