@@ -109,6 +109,10 @@ impl Nodes {
     }
 
     /// Returns a number that a node tells of itself.
+    ///
+    /// # Panics
+    ///
+    /// If it does not.
     pub async fn status(&self, node: usize, name: &str) -> i64 {
         let status = format!(
             "SELECT CAST(variable_value AS signed) FROM information_schema.global_status \
