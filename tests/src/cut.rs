@@ -3,6 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 /// When the n-th pending poll of a future is followed by its end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -58,6 +61,37 @@ impl<F: Future> Future for CutAt<F> {
         }
         Poll::Pending
     }
+}
+
+/// Cuts `deliver` at its first poll, its second, … until it gets through; returns
+/// how often it was cut. How many polls are pending is for the wire to say, and
+/// none may be, so that it tries again until something was cut.
+///
+/// # Panics
+///
+/// If it never gets through, or hangs, or nothing is ever cut.
+pub async fn at_every_poll(mut deliver: impl AsyncFnMut(String, u32, Moment) -> bool) -> usize {
+    let mut all = 0;
+    for moment in Moment::ALL {
+        let mut cuts = 0;
+        for round in 0..50 {
+            for polls in 1.. {
+                assert!(polls < 500, "it never gets through");
+                let name = format!("{moment:?}-{round}-{polls}");
+                let delivery = timeout(Duration::from_mins(1), deliver(name, polls, moment));
+                if delivery.await.expect("it does not hang") {
+                    break;
+                }
+                cuts += 1;
+            }
+            if cuts > 2 {
+                break;
+            }
+        }
+        assert!(cuts > 2, "nothing was cut");
+        all += cuts;
+    }
+    all
 }
 
 /// `catch_unwind` around every poll of a future.

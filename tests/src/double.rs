@@ -19,7 +19,7 @@ pub struct Double {
     session: AtomicI64,
 }
 
-/// What one run does after it wrote its row. Without a plan it returns `Ok`.
+/// What one run does after it wrote its row, with its number. Without a plan it returns `Ok`.
 #[derive(Debug)]
 pub enum Act {
     /// Returns an error.
@@ -76,13 +76,17 @@ impl Double {
         tx: &mut Transaction<'_, DB>,
         id: &str,
     ) -> Result<(), AppError> {
-        self.runs.fetch_add(1, Ordering::SeqCst);
+        let run = self.runs.fetch_add(1, Ordering::SeqCst) + 1;
         let act = self
             .plan
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .pop_front();
-        DB::run(tx, &format!("INSERT INTO effects (id) VALUES ('{id}')")).await?;
+        // Polls that are pending however fast the database answers.
+        tokio::task::yield_now().await;
+        let insert = format!("INSERT INTO effects (id, run) VALUES ('{id}', {run})");
+        DB::run(tx, &insert).await?;
+        tokio::task::yield_now().await;
         if let (Some(Act::Hold(..)), Some(session)) = (&act, DB::SESSION) {
             let session = DB::number(tx, session).await?;
             self.session.store(session, Ordering::SeqCst);

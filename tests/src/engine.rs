@@ -32,6 +32,11 @@ pub trait Engine: Store {
     /// Drops it, whoever is still connected.
     fn drop_database(name: &str) -> impl Future<Output = sqlx::Result<()>> + Send;
 
+    /// The same without a cache of statements: each is prepared anew, every time.
+    fn without_statement_cache(
+        options: &<Self::Connection as Connection>::Options,
+    ) -> <Self::Connection as Connection>::Options;
+
     /// Runs statements; returns how many rows they touched.
     fn run(
         conn: &mut Self::Connection,
@@ -122,6 +127,12 @@ pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 
 macro_rules! statements {
     ($placeholder:literal, $explain:literal, $column:literal) => {
+        fn without_statement_cache(
+            options: &<Self::Connection as Connection>::Options,
+        ) -> <Self::Connection as Connection>::Options {
+            options.clone().statement_cache_capacity(0)
+        }
+
         async fn run(conn: &mut Self::Connection, sql: &str) -> sqlx::Result<u64> {
             let done = raw_sql(AssertSqlSafe(sql.to_owned())).execute(conn).await?;
             Ok(done.rows_affected())
@@ -239,7 +250,7 @@ impl Engine for MySql {
     // showed before to whoever asks within 100 ms.
     const WAITING: Option<&'static str> = Some(
         "SELECT count(*) FROM information_schema.processlist WHERE db = database() AND command = 'Query' \
-         AND info LIKE '%INSERT INTO `processed_messages`%' AND id <> connection_id()",
+         AND info LIKE '%INSERT%INTO `processed_messages`%' AND id <> connection_id()",
     );
     const OPEN: &'static str = "LOCK TABLES processed_messages WRITE; UNLOCK TABLES; SELECT 0";
     const SESSION: Option<&'static str> = Some("SELECT CAST(connection_id() AS SIGNED)");

@@ -57,6 +57,19 @@ impl<DB: Engine> Fresh<DB> {
             .await
     }
 
+    /// A pool that prepares each statement anew, every time.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot connect.
+    pub async fn pool_that_prepares_anew(&self, size: u32) -> Pool<DB> {
+        PoolOptions::new()
+            .max_connections(size)
+            .connect_with(DB::without_statement_cache(&self.options))
+            .await
+            .expect("the pool connects")
+    }
+
     /// A pool on the bare database.
     ///
     /// # Panics
@@ -84,7 +97,7 @@ impl<DB: Engine> Fresh<DB> {
     pub async fn prepare(&self) {
         migrate(&self.observer).await.expect("the table is made");
         for sql in [
-            "CREATE TABLE effects (id varchar(300) NOT NULL)",
+            "CREATE TABLE effects (id varchar(300) NOT NULL, run bigint)",
             "CREATE TABLE letters (id varchar(300) NOT NULL)",
             "CREATE TABLE accounts (id int PRIMARY KEY, amount int NOT NULL)",
             "INSERT INTO accounts (id, amount) VALUES (1, 0), (2, 0)",

@@ -1,10 +1,10 @@
 //! The two guards as types, and `replay` under each, so that a test is written once for all.
 
-use idempotent_runtime::{Error, Outcome, Replay, idempotent};
-use sqlx::Transaction;
+use idempotent_runtime::{Error, Outcome, Replay, idempotent, transact};
+use sqlx::{Pool, Transaction};
 
 use crate::double::Double;
-use crate::engine::Engine;
+use crate::engine::{Engine, Statement};
 
 /// The error of the handlers under test.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +46,16 @@ pub trait Recorder: Send + Sync + 'static {
         id: &str,
         double: &Double,
     ) -> impl Future<Output = Result<Outcome<()>, AppError>> + Send;
+
+    /// Returns the run whose value a duplicate is given, where one is stored.
+    #[must_use]
+    fn recalled<DB: Engine>(
+        pool: &Pool<DB>,
+        id: &str,
+    ) -> impl Future<Output = Option<usize>> + Send {
+        let _ = (pool, id);
+        std::future::ready(None)
+    }
 }
 
 /// A guard: the handlers that have it.
@@ -76,6 +86,14 @@ pub struct Replayed;
 /// The same under `savepoint`.
 #[derive(Debug)]
 pub struct ReplayedUnderSavepoint;
+
+/// A body that prepares a statement too, under `verify`.
+#[derive(Debug)]
+pub struct Preparing;
+
+/// The same under `savepoint`.
+#[derive(Debug)]
+pub struct PreparingUnderSavepoint;
 
 impl Recorder for Verify {
     #[idempotent(key(id), skip(double), scope = "verified")]
@@ -133,6 +151,12 @@ impl Recorder for Replayed {
     ) -> Result<Outcome<()>, AppError> {
         Ok(without_value(id, replayed(tx, id, double).await?))
     }
+
+    async fn recalled<DB: Engine>(pool: &Pool<DB>, id: &str) -> Option<usize> {
+        let double = Double::new();
+        let replay = transact!(pool, tx => replayed(tx, id, &double)).await;
+        Some(run_of_duplicate(replay, &double))
+    }
 }
 
 impl Recorder for ReplayedUnderSavepoint {
@@ -144,6 +168,46 @@ impl Recorder for ReplayedUnderSavepoint {
         let replay = replayed_under_savepoint(tx, id, double).await?;
         Ok(without_value(id, replay))
     }
+
+    async fn recalled<DB: Engine>(pool: &Pool<DB>, id: &str) -> Option<usize> {
+        let double = Double::new();
+        let replay = transact!(pool, tx => replayed_under_savepoint(tx, id, &double)).await;
+        Some(run_of_duplicate(replay, &double))
+    }
+}
+
+impl Recorder for Preparing {
+    #[idempotent(key(id), skip(double), scope = "preparing")]
+    async fn record<DB: Engine>(
+        tx: &mut Transaction<'_, DB>,
+        id: &str,
+        double: &Double,
+    ) -> Result<(), AppError> {
+        DB::write(tx, &beside(id), Statement::New).await?;
+        double.run(tx, id).await
+    }
+}
+
+impl Recorder for PreparingUnderSavepoint {
+    #[idempotent(
+        key(id),
+        skip(double),
+        scope = "preparing_under_savepoint",
+        guard = "savepoint"
+    )]
+    async fn record<DB: Engine>(
+        tx: &mut Transaction<'_, DB>,
+        id: &str,
+        double: &Double,
+    ) -> Result<(), AppError> {
+        DB::write(tx, &beside(id), Statement::New).await?;
+        double.run(tx, id).await
+    }
+}
+
+/// The name of a row that nobody counts.
+fn beside(id: &str) -> String {
+    format!("beside {id}")
 }
 
 #[idempotent(
@@ -158,9 +222,9 @@ async fn replayed<DB: Engine>(
     tx: &mut Transaction<'_, DB>,
     id: &str,
     double: &Double,
-) -> Result<String, AppError> {
+) -> Result<Value, AppError> {
     double.run(tx, id).await?;
-    Ok(id.to_owned())
+    Ok((id.to_owned(), double.runs()))
 }
 
 #[idempotent(
@@ -176,17 +240,27 @@ async fn replayed_under_savepoint<DB: Engine>(
     tx: &mut Transaction<'_, DB>,
     id: &str,
     double: &Double,
-) -> Result<String, AppError> {
+) -> Result<Value, AppError> {
     double.run(tx, id).await?;
-    Ok(id.to_owned())
+    Ok((id.to_owned(), double.runs()))
 }
 
+/// The message, and the run that it is of.
+type Value = (String, usize);
+
 /// Whether it ran or not, the value is that of the message.
-fn without_value(id: &str, replay: Replay<String>) -> Outcome<()> {
+fn without_value(id: &str, replay: Replay<Value>) -> Outcome<()> {
     let outcome = match &replay {
         Replay::Processed(_) => Outcome::Processed(()),
         Replay::Replayed(_) => Outcome::Duplicate,
     };
-    assert_eq!(replay.into_inner(), id);
+    assert_eq!(replay.into_inner().0, id);
     outcome
+}
+
+fn run_of_duplicate(replay: Result<Replay<Value>, AppError>, double: &Double) -> usize {
+    match replay {
+        Ok(Replay::Replayed((_, run))) if double.runs() == 0 => run,
+        said => panic!("no duplicate: {said:?}"),
+    }
 }

@@ -1,24 +1,32 @@
 //! What the tests stand on: a fresh database for each, futures that are cut
 //! off, effects that are counted twice, and a wire that can be watched and cut.
 
+mod call;
 mod cut;
+mod deliveries;
 mod double;
 mod engine;
 mod fresh;
 mod guarded;
 pub mod memory;
 mod on_paid;
-mod proxy;
+pub mod wire;
 
-pub use cut::{CutAt, Moment, caught};
+pub use call::Call;
+pub use cut::{CutAt, Moment, at_every_poll, caught};
+pub use deliveries::{
+    Batched, BatchedUnderSavepoint, Busy, BusyUnderSavepoint, Delivery, Known, Renamed,
+    RenamedUnderSavepoint,
+};
 pub use double::{Act, Double};
 pub use engine::{Engine, Kind, Statement, until};
 pub use fresh::{Fresh, in_fresh_database};
 pub use guarded::{
-    AppError, Guarded, Recorder, Replayed, ReplayedUnderSavepoint, Savepoint, Verify,
+    AppError, Guarded, Preparing, PreparingUnderSavepoint, Recorder, Replayed,
+    ReplayedUnderSavepoint, Savepoint, Verify,
 };
 pub use on_paid::on_paid;
-pub use proxy::{Proxy, Refusal};
+pub use wire::{Proxy, Refusal, Wired};
 
 /// The programs on the page about errors compile, or do not, as it says.
 #[cfg(doctest)]

@@ -1,5 +1,10 @@
 //! The command line.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use crate::chaos::{Fault, Storm};
 use crate::error::Error;
 use crate::servers::{Install, Policy, Source};
 
@@ -21,6 +26,11 @@ usage: cargo xtask TASK [OPTION…]
   msrv               checks with the oldest compiler that we support
   compile-time       what `#[idempotent]` costs at compile time, beside a claim written by hand
     --rounds N       how often each crate is checked: 7 unless you say so
+  chaos              a storm over consumers, their broker and their database, then an audit
+    --messages N     how many events: 100000 unless you say so
+    --consumers N    how many processes consume: 4 unless you say so
+    --seed N         the storm that a run with this seed had
+    --fault NAME     consumers that do it wrong, by `early-ack` or `no-key`: the audit finds it
   deny               licences, advisories and duplicates of what we depend on
   help               this text";
 
@@ -30,9 +40,20 @@ const ROUNDS: u32 = 7;
 /// As many as a person may have the patience for.
 const MOST_ROUNDS: u32 = 999;
 
+/// How many events a storm has when nobody says how many.
+const MESSAGES: u32 = 100_000;
+
+/// Of fewer, none comes twice; and more would take days.
+const LEAST_MESSAGES: u32 = 10;
+const MOST_MESSAGES: u32 = 10_000_000;
+
+/// Each has four sessions with a server that has two hundred.
+const MOST_CONSUMERS: u32 = 32;
+
 /// What the command line asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Task {
+    Chaos(Storm),
     Clippy,
     /// In so many rounds.
     CompileTime(u32),
@@ -76,8 +97,13 @@ impl Task {
             rest: rest.to_vec(),
         };
         let task = match name.as_str() {
+            "chaos" => Self::Chaos(options.storm()?),
             "clippy" => Self::Clippy,
-            "compile-time" => Self::CompileTime(options.rounds()?),
+            "compile-time" => Self::CompileTime(
+                options
+                    .number("--rounds", 1..=MOST_ROUNDS)?
+                    .unwrap_or(ROUNDS),
+            ),
             "deny" => Self::Deny,
             "doc" => Self::Doc,
             "fmt" => Self::Fmt(options.either("--check", Formatting::Check, Formatting::Write)),
@@ -113,20 +139,57 @@ impl Options<'_> {
         }
     }
 
-    fn rounds(&mut self) -> Result<u32, Error> {
-        let Some(at) = self.rest.iter().position(|given| given == "--rounds") else {
-            return Ok(ROUNDS);
+    fn storm(&mut self) -> Result<Storm, Error> {
+        let messages = self.number("--messages", LEAST_MESSAGES..=MOST_MESSAGES)?;
+        let usual = Storm::new(messages.unwrap_or(MESSAGES));
+        let consumers = self.number("--consumers", 1..=MOST_CONSUMERS)?;
+        let seed = self.number("--seed", 0..=u64::MAX)?;
+        Ok(Storm {
+            consumers: consumers.unwrap_or(usual.consumers),
+            seed: seed.unwrap_or(usual.seed),
+            fault: self.fault()?,
+            ..usual
+        })
+    }
+
+    fn fault(&mut self) -> Result<Option<Fault>, Error> {
+        let names = Fault::ALL.map(|fault| format!("`{}`", fault.name()));
+        let wanted = format!("`--fault` takes {}", names.join(" or "));
+        let Some(name) = self.value("--fault", &wanted)? else {
+            return Ok(None);
+        };
+        let fault = Fault::ALL.into_iter().find(|fault| fault.name() == name);
+        match fault {
+            Some(_) => Ok(fault),
+            None => Err(Error::new(format!("{wanted}, not `{name}`"))),
+        }
+    }
+
+    fn number<T: Display + FromStr + PartialOrd>(
+        &mut self,
+        option: &str,
+        range: RangeInclusive<T>,
+    ) -> Result<Option<T>, Error> {
+        let (least, most) = (range.start(), range.end());
+        let wanted = format!("`{option}` takes a number from {least} to {most}");
+        let Some(given) = self.value(option, &wanted)? else {
+            return Ok(None);
+        };
+        match given.parse() {
+            Ok(number) if range.contains(&number) => Ok(Some(number)),
+            _ => Err(Error::new(format!("{wanted}, not `{given}`"))),
+        }
+    }
+
+    /// What stands behind an option, if that is there.
+    fn value(&mut self, option: &str, wanted: &str) -> Result<Option<String>, Error> {
+        let Some(at) = self.rest.iter().position(|given| given == option) else {
+            return Ok(None);
         };
         let end = self.rest.len().min(at + 2);
-        let number = self.rest.drain(at..end).nth(1);
-        let refuse = |found: &str| {
-            let wanted = format!("`--rounds` takes a number from 1 to {MOST_ROUNDS}");
-            Err(Error::new(format!("{wanted}, {found}")))
-        };
-        match number.as_deref().map(|number| (number, number.parse())) {
-            Some((_, Ok(rounds @ 1..=MOST_ROUNDS))) => Ok(rounds),
-            Some((number, _)) => refuse(&format!("not `{number}`")),
-            None => refuse("and there is none"),
+        match self.rest.drain(at..end).nth(1) {
+            Some(value) => Ok(Some(value)),
+            None => Err(Error::new(format!("{wanted}, and there is none"))),
         }
     }
 
@@ -220,6 +283,53 @@ mod tests {
     }
 
     #[test]
+    fn a_storm_is_what_the_options_say() {
+        let storm = Storm {
+            messages: 500,
+            consumers: 2,
+            seed: 7,
+            fault: Some(Fault::NoKey),
+        };
+        assert_eq!(
+            parse("chaos --seed 7 --fault no-key --consumers 2 --messages 500"),
+            Ok(Task::Chaos(storm))
+        );
+        let Ok(Task::Chaos(usual)) = parse("chaos") else {
+            panic!("not a storm");
+        };
+        let seed = usual.seed;
+        assert_eq!(
+            usual,
+            Storm {
+                messages: 100_000,
+                consumers: 4,
+                seed,
+                fault: None
+            }
+        );
+    }
+
+    #[test]
+    fn what_is_no_storm_is_refused() {
+        for (option, reason) in [
+            (
+                "--messages 9",
+                "`--messages` takes a number from 10 to 10000000, not `9`",
+            ),
+            (
+                "--seed",
+                "`--seed` takes a number from 0 to 18446744073709551615, and there is none",
+            ),
+            (
+                "--fault early",
+                "`--fault` takes `early-ack` or `no-key`, not `early`",
+            ),
+        ] {
+            assert_eq!(parse(&format!("chaos {option}")).unwrap_err(), reason);
+        }
+    }
+
+    #[test]
     fn unknown_words_are_named() {
         assert_eq!(parse("").unwrap_err(), "which task?");
         assert_eq!(parse("tset").unwrap_err(), "there is no task `tset`");
@@ -249,6 +359,7 @@ mod tests {
             "snapshots",
             "msrv",
             "compile-time",
+            "chaos",
             "deny",
         ] {
             assert!(USAGE.contains(&format!("\n  {task} ")), "{task}");

@@ -12,6 +12,33 @@ const DATABASES: [&str; 3] = ["mysql", "postgres", "sqlite"];
 /// The compiler of `rust-version` in the workspace's `Cargo.toml`. # MSRV
 const OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
 
+/// What the checks are done with: a subcommand of cargo, and the component that brings it.
+const TOOLS: [(&str, &str); 2] = [("fmt", "rustfmt"), ("clippy", "clippy")];
+
+/// Says what is missing, before anything long begins.
+pub(crate) fn tools() -> Result<(), Error> {
+    missing_tools(has_subcommand).map_or(Ok(()), |sentence| Err(Error::new(sentence)))
+}
+
+fn missing_tools(is_there: impl Fn(&str) -> bool) -> Option<String> {
+    let missing: Vec<_> = TOOLS.into_iter().filter(|tool| !is_there(tool.0)).collect();
+    let commands: Vec<_> = missing
+        .iter()
+        .map(|tool| format!("`cargo {}`", tool.0))
+        .collect();
+    let components: Vec<_> = missing.iter().map(|tool| tool.1).collect();
+    let (verb, them) = match missing.len() {
+        0 => return None,
+        1 => ("is", "it"),
+        _ => ("are", "them"),
+    };
+    Some(format!(
+        "{} {verb} not installed here: `rustup component add {}` brings {them}",
+        commands.join(" and "),
+        components.join(" ")
+    ))
+}
+
 pub(crate) fn fmt(mode: Formatting) -> Result<(), Error> {
     require("fmt", "rustup component add rustfmt")?;
     match mode {
@@ -125,6 +152,17 @@ mod tests {
             name("1.95").as_deref(),
             Some("1.95-x86_64-unknown-linux-gnu")
         );
+    }
+
+    #[test]
+    fn all_that_is_missing_is_said_at_once() {
+        let clippy =
+            "`cargo clippy` is not installed here: `rustup component add clippy` brings it";
+        assert_eq!(missing_tools(|name| name == "fmt").as_deref(), Some(clippy));
+        let both = "`cargo fmt` and `cargo clippy` are not installed here: \
+                    `rustup component add rustfmt clippy` brings them";
+        assert_eq!(missing_tools(|_| false).as_deref(), Some(both));
+        assert_eq!(missing_tools(|_| true), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod args;
 mod cargo;
+pub mod chaos;
 mod checks;
 mod compile_time;
 mod error;
@@ -27,7 +28,7 @@ pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
         }
     };
     match run(task) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("xtask: {error}");
             ExitCode::FAILURE
@@ -35,21 +36,20 @@ pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-fn run(task: Task) -> Result<(), Error> {
+fn run(task: Task) -> Result<ExitCode, Error> {
     match task {
-        Task::Help => {
-            println!("{}", args::USAGE);
-            Ok(())
-        }
-        Task::Test(length, policy) => test::all(length, policy),
-        Task::Servers(policy) => servers::show(policy),
-        Task::Fmt(mode) => checks::fmt(mode),
-        Task::Clippy => checks::clippy(),
-        Task::Doc => checks::doc(),
-        Task::CompileTime(rounds) => compile_time::run(rounds),
-        Task::Msrv => checks::msrv(),
-        Task::Deny => checks::deny(),
-        Task::Ui(expected) => test::ui(expected),
-        Task::Snapshots(expected) => test::snapshots(expected),
+        Task::Chaos(storm) => return chaos::run(&storm),
+        Task::Help => println!("{}", args::USAGE),
+        Task::Test(length, policy) => test::all(length, policy)?,
+        Task::Servers(policy) => servers::show(policy)?,
+        Task::Fmt(mode) => checks::fmt(mode)?,
+        Task::Clippy => checks::clippy()?,
+        Task::Doc => checks::doc()?,
+        Task::CompileTime(rounds) => compile_time::run(rounds)?,
+        Task::Msrv => checks::msrv()?,
+        Task::Deny => checks::deny()?,
+        Task::Ui(expected) => test::ui(expected)?,
+        Task::Snapshots(expected) => test::snapshots(expected)?,
     }
+    Ok(ExitCode::SUCCESS)
 }

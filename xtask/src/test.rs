@@ -11,7 +11,10 @@ use crate::steps::{heading, step};
 
 /// The whole of it. The test runner's summary is the last thing printed when all is well.
 pub(crate) fn all(length: Length, policy: Policy) -> Result<(), Error> {
-    step("tools", || servers::tools(policy.install))?;
+    step("tools", || {
+        checks::tools()?;
+        servers::tools(policy.install)
+    })?;
     let servers = step("servers", || servers::start(policy))?;
     if length == Length::Full {
         step("clusters", || servers::for_clusters(policy.install))?;

@@ -1,8 +1,7 @@
 //! What the HTTP services share: the command line, the pool, and serving until they are to stop.
 
 use std::env;
-use std::io;
-use std::sync::Arc;
+use std::error::Error as StdError;
 use std::time::Duration;
 
 use axum::Router;
@@ -11,10 +10,10 @@ use lexopt::{Arg, Parser, ValueExt as _};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
 
+use crate::database;
 use crate::options::DATABASE;
-use crate::stop;
+use crate::stop::Stop;
 
 /// What a service is asked to do.
 #[derive(Clone, Debug)]
@@ -118,38 +117,33 @@ pub async fn database(url: &str) -> Result<PgPool, Error> {
     Ok(pool)
 }
 
-/// How long requests may take to end when the service is to stop.
-const GRACE: Duration = Duration::from_secs(10);
-
-/// Serves until Ctrl-C or SIGTERM. Then it takes no more connections, and ends the requests that it
-/// has begun.
+/// Serves until Ctrl-C or SIGTERM, and prunes keys meanwhile. Then it takes no more connections, and
+/// ends the requests that it has begun, if they end [within grace](Stop::within_grace). Those that do
+/// not end with the program: what of them is not committed then is rolled back, and their clients send
+/// them again.
 ///
 /// # Errors
 ///
-/// The address cannot be listened on.
-pub async fn serve(listen: &str, router: Router) -> io::Result<()> {
+/// The address cannot be listened on, or signals cannot.
+pub async fn serve(
+    listen: &str,
+    router: Router,
+    pool: &PgPool,
+) -> Result<(), Box<dyn StdError + Send + Sync>> {
     let listener = TcpListener::bind(listen).await?;
+    let [mut asked, mut stop] = [Stop::listen()?, Stop::listen()?];
+    let pruner = database::prune(pool)?;
     println!(
         "listening on http://{}; Ctrl-C stops",
         listener.local_addr()?
     );
-    let stopping = Arc::new(Notify::new());
-    let asked = {
-        let stopping = stopping.clone();
-        async move {
-            if let Err(error) = stop::asked().await {
-                eprintln!("signals cannot be waited for: {error}");
-            }
-            stopping.notify_one();
-        }
+    let served = async {
+        axum::serve(listener, router)
+            .with_graceful_shutdown(async move { asked.asked().await })
+            .await?;
+        pruner.stop().await;
+        pool.close().await;
+        Ok(())
     };
-    let overdue = async {
-        stopping.notified().await;
-        tokio::time::sleep(GRACE).await;
-    };
-    tokio::select! {
-        served = axum::serve(listener, router).with_graceful_shutdown(asked) => served,
-        // What is cut off here has not committed: its client sends it again.
-        () = overdue => Ok(()),
-    }
+    stop.within_grace(served).await.unwrap_or(Ok(()))
 }

@@ -3,6 +3,10 @@
 //! A bank tells its customers of transfers, by e-mail and by push. Each program in `src/bin` takes
 //! the same notices from another broker, and hands them to the same [`notify`].
 
+#[cfg(feature = "rabbitmq")]
+pub mod coarse;
+pub mod database;
+pub mod hold;
 #[cfg(feature = "http")]
 pub mod http;
 #[cfg(feature = "http")]

@@ -1,13 +1,14 @@
 //! The service itself, whichever broker it stands behind.
 
-use std::time::Duration;
+use std::collections::HashSet;
 
 use idempotent_runtime::{
-    Error, KeyPart, Permanent, Verdict, idempotent, migrate, transact, verify_backstop,
+    Disposition, KeyPart, Permanent, Verdict, disposition, idempotent, transact,
 };
 use serde::{Deserialize, Serialize};
-use sqlx::postgres::PgPoolOptions;
-use sqlx::{PgPool, Postgres, Transaction, query, raw_sql};
+use sqlx::{PgPool, Postgres, Transaction, query};
+
+use crate::database::was_down;
 
 /// A transfer is complete: what the transfer service publishes.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -73,6 +74,9 @@ pub struct Notice {
 ///
 /// With a batch of one it is a handler of single messages, at the same price.
 ///
+/// Keys are kept for the latest copy of all brokers here: on SQS a message waits for 14 days at most,
+/// and as a dead letter for 14 more. `docs/brokers.md` has the numbers of each.
+///
 /// # Errors
 ///
 /// [`Permanent`], if a notice can never be stored. Anything else may pass.
@@ -80,14 +84,21 @@ pub struct Notice {
     key(notice.event.id, notice.channel),
     each = "notice in notices",
     scope = "notify",
-    retain = "14 days",
-    redelivery = "7 days"
+    retain = "35 days",
+    redelivery = "28 days"
 )]
 pub async fn notify(tx: &mut Transaction<'_, Postgres>, notices: Vec<Notice>) -> sqlx::Result<()> {
     if let Some(notice) = notices.iter().find(|notice| notice.event.cents <= 0) {
         let why = format!("`{}` is no transfer of money", notice.event.id);
         return Err(sqlx::Error::Encode(Permanent::new(why).into()));
     }
+    store(tx, &notices).await
+}
+
+pub(crate) async fn store(
+    tx: &mut Transaction<'_, Postgres>,
+    notices: &[Notice],
+) -> sqlx::Result<()> {
     let column = |text: fn(&Notice) -> &str| notices.iter().map(text).collect::<Vec<_>>();
     query(
         "INSERT INTO notifications (event_id, channel, account, cents) \
@@ -103,21 +114,48 @@ pub async fn notify(tx: &mut Transaction<'_, Postgres>, notices: Vec<Notice>) ->
             .collect::<Vec<_>>(),
     )
     .execute(&mut **tx)
-    .await?;
+    .await
+    .map_err(told_before)?;
     Ok(())
+}
+
+/// The second line of defence has held: the notice is there, and its key is gone. It can never be
+/// stored again.
+fn told_before(error: sqlx::Error) -> sqlx::Error {
+    let database = error.as_database_error();
+    if database
+        .is_some_and(|error| error.is_unique_violation() && error.table() == Some("notifications"))
+    {
+        let why = "it was stored before, and its key was pruned or forgotten too soon";
+        return sqlx::Error::Encode(Permanent::new(why).into());
+    }
+    error
+}
+
+/// What happens to the other notices of an account when one has to come again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Order {
+    /// They are tried: the broker promises no order.
+    Any,
+    /// Those behind it have to come again, too.
+    ByAccount,
 }
 
 /// Handles what the broker gave at once, in one transaction, and says what came of each. If that
 /// fails, one by one: a bad notice does not hold up the others. What could not be read stays an error.
 ///
-/// While the database is down no notice is to blame, and none is given back: that would use up the
-/// deliveries that the broker allows. So it waits.
+/// While the database is down no notice is to blame: this waits, and tries again. Given back, they
+/// would use up the deliveries that the broker allows.
 pub async fn handle(
     pool: &PgPool,
     notices: Vec<sqlx::Result<Notice>>,
+    order: Order,
 ) -> Vec<sqlx::Result<Verdict>> {
     let readable: Vec<Notice> = notices.iter().flatten().cloned().collect();
-    let mut verdicts = together_or_one_by_one(pool, &readable).await.into_iter();
+    let mut verdicts = match together(pool, &readable).await {
+        Some(verdicts) => verdicts.into_iter(),
+        None => one_by_one(pool, &readable, order).await.into_iter(),
+    };
     let mut verdict = |_| {
         let verdict = verdicts.next();
         verdict.unwrap_or_else(|| Err(sqlx::Error::Protocol("a notice has no verdict".to_owned())))
@@ -128,29 +166,46 @@ pub async fn handle(
         .collect()
 }
 
-async fn together_or_one_by_one(pool: &PgPool, notices: &[Notice]) -> Vec<sqlx::Result<Verdict>> {
-    if notices.len() > 1 {
-        match transact!(pool, tx => notify(tx, notices.to_vec())).await {
-            Ok(batch) => return batch.outcomes.into_iter().map(Ok).collect(),
-            Err(_) => until_up(pool).await,
+async fn together(pool: &PgPool, notices: &[Notice]) -> Option<Vec<sqlx::Result<Verdict>>> {
+    if notices.len() < 2 {
+        return None;
+    }
+    loop {
+        if let Ok(batch) = transact!(pool, tx => notify(tx, notices.to_vec())).await {
+            return Some(batch.outcomes.into_iter().map(Ok).collect());
+        }
+        if !was_down(pool).await {
+            return None;
         }
     }
+}
+
+async fn one_by_one(pool: &PgPool, notices: &[Notice], order: Order) -> Vec<sqlx::Result<Verdict>> {
     let mut verdicts = Vec::with_capacity(notices.len());
+    let mut held_up = HashSet::new();
     for notice in notices {
-        let one = transact!(pool, tx => notify(tx, vec![notice.clone()])).await;
-        if one.is_err() {
-            until_up(pool).await;
+        let account = &notice.event.account;
+        if held_up.contains(account) {
+            let why = "one before it, of the same account, has to come again first";
+            verdicts.push(Err(sqlx::Error::Protocol(why.to_owned())));
+            continue;
         }
-        verdicts.push(one.map(|batch| batch.outcomes[0]));
+        let verdict = one(pool, notice).await;
+        let is_again = |error: &sqlx::Error| matches!(disposition(error), Disposition::Redeliver);
+        if order == Order::ByAccount && verdict.as_ref().is_err_and(is_again) {
+            held_up.insert(account);
+        }
+        verdicts.push(verdict);
     }
     verdicts
 }
 
-/// Waits until the database answers.
-async fn until_up(pool: &PgPool) {
-    while let Err(error) = query("SELECT 1").execute(pool).await {
-        eprintln!("the database does not answer: {error}");
-        tokio::time::sleep(Duration::from_secs(1)).await;
+async fn one(pool: &PgPool, notice: &Notice) -> sqlx::Result<Verdict> {
+    loop {
+        let one = transact!(pool, tx => notify(tx, vec![notice.clone()])).await;
+        if one.is_ok() || !was_down(pool).await {
+            return one.map(|batch| batch.outcomes[0]);
+        }
     }
 }
 
@@ -161,32 +216,4 @@ async fn until_up(pool: &PgPool) {
 /// [`Permanent`]: it will not be more readable the next time.
 pub fn read<'m, T: Deserialize<'m>>(body: &'m [u8]) -> sqlx::Result<T> {
     serde_json::from_slice(body).map_err(|error| sqlx::Error::Encode(Permanent::new(error).into()))
-}
-
-/// Connects, and makes the tables unless they exist.
-///
-/// # Errors
-///
-/// The database cannot be used.
-pub async fn database(url: &str) -> Result<PgPool, Error> {
-    // A stale connection is replaced by `transact!` before anything ran: no ping at each acquire.
-    let pool = PgPoolOptions::new()
-        .test_before_acquire(false)
-        .connect(url)
-        .await?;
-    migrate(&pool).await?;
-    raw_sql(
-        "CREATE TABLE IF NOT EXISTS notifications (
-            event_id text NOT NULL,
-            channel text NOT NULL,
-            account text NOT NULL,
-            cents bigint NOT NULL,
-            UNIQUE (event_id, channel)
-        )",
-    )
-    .execute(&pool)
-    .await?;
-    // `UNIQUE (event_id)` would refuse the push notice of every event.
-    verify_backstop(&pool, "notifications", ["event_id", "channel"]).await?;
-    Ok(pool)
 }

@@ -32,6 +32,8 @@ pub struct Program {
     pub about: &'static str,
     /// The broker that is used if none is named.
     pub broker: &'static str,
+    /// What it needs besides, in the environment.
+    pub needs: &'static str,
 }
 
 impl Options {
@@ -78,6 +80,7 @@ impl Program {
             name,
             about,
             broker,
+            needs,
         } = self;
         format!(
             "{about}\n\n\
@@ -88,7 +91,7 @@ impl Program {
              --batch N        messages in one transaction, at most [1]\n\
              --publish N      publish N events first, each twice, as a relay may [0]\n\
              --quiet          show the last line only\n\n\
-             It stops at Ctrl-C."
+             {needs}It stops at Ctrl-C."
         )
     }
 }

@@ -57,6 +57,15 @@ impl Report {
     }
 }
 
+/// Why a message is a dead letter, for a header: one line, and not long.
+#[must_use]
+pub fn why(error: &impl Error) -> String {
+    const LONGEST: usize = 200;
+    let text = error.to_string();
+    let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    printable.take(LONGEST).collect()
+}
+
 /// What to tell the broker.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Answer {
@@ -66,4 +75,19 @@ pub enum Answer {
     Redeliver,
     /// It never will.
     Reject,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn why_is_one_short_line() {
+        let error = io::Error::other(format!("one\r\ntwo {}", "\u{e9}".repeat(300)));
+        let why = why(&error);
+        assert!(why.starts_with("one  two \u{e9}"), "{why}");
+        assert_eq!(why.chars().count(), 200);
+    }
 }

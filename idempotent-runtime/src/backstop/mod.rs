@@ -10,9 +10,10 @@ use crate::session::Session;
 use crate::store::{Catalog, Relation, Store};
 
 mod grain;
+mod judgement;
 mod name;
 
-use grain::Backstop;
+use judgement::Backstop;
 pub(crate) use name::TableName;
 
 /// Verifies that a business table has a unique constraint, or index, on exactly the
@@ -25,14 +26,25 @@ pub(crate) use name::TableName;
 /// - *coarser*: a unique index on some of the columns, also beside the right one, refuses
 ///   rows that are legitimate. With `UNIQUE (event_id)` the e-mail goes out, and the
 ///   push notice of the same event is an error. So does one that compares by a collation
-///   for which `EMAIL` and `email` are equal, or takes the first characters only.
+///   for which `EMAIL` and `email` are equal, or takes the first characters only, or has a
+///   column that is generated from `event_id`, or a WHERE that holds for both channels. One
+///   whose WHERE holds for one channel, by `=` or `IS NULL`, is a rule of that channel.
 /// - *finer*: one on more columns lets a duplicate through, and so do NULLs, which no
-///   unique index takes for equal (but for Postgres' `NULLS NOT DISTINCT`), and a WHERE.
+///   unique index takes for equal (but for Postgres' `NULLS NOT DISTINCT`, and where a
+///   second index is on the rest of the key `WHERE channel IS NULL`), and a WHERE. Tables
+///   that inherit from it are not covered. On SQLite, a constraint with `ON CONFLICT IGNORE`
+///   or `REPLACE` refuses nothing.
 ///
 /// The table is named as the catalog has it, optionally with a schema (on MariaDB: a
 /// database, on SQLite: an attached one); a name with a dot in it stands in quotes, as in
-/// SQL. Of a partitioned table the indexes of the whole are looked at. Trailing blanks,
-/// which some types and collations pass over, are not.
+/// SQL. Of a partitioned table the indexes of the whole are looked at.
+///
+/// # Limitations
+///
+/// An index on some columns of the key and on others, such as `(event_id, tenant_id)`, is
+/// passed over: where an event has one tenant, it refuses the second channel, too, and no
+/// catalog tells that. Trailing blanks, which some types and collations pass over, are not
+/// looked at, nor are texts of digits in an integer column of SQLite, where `'007'` is 7.
 ///
 /// # Errors
 ///

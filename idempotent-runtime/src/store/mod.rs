@@ -57,7 +57,9 @@ mod savepoint;
 mod sqlite;
 mod upkeep;
 
-pub(crate) use catalog::{Catalog, Column, Flaw, Kind, Nulls, Part, Relation, Unique};
+pub(crate) use catalog::{
+    Catalog, Column, Expression, Flaw, Kind, Nulls, Part, Relation, Unique, same,
+};
 pub(crate) use upkeep::{Due, Found, Upkeep};
 
 /// A database that holds the keys: `Postgres`, `MySql` (for MariaDB and MySQL)

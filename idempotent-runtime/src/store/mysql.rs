@@ -56,9 +56,11 @@ const CLAIM_ALL: &str = "INSERT IGNORE INTO {table} (scope, `key`{columns}) SELE
      k varchar(255) CHARACTER SET ascii COLLATE ascii_bin PATH '$[1]')) AS j ORDER BY j.n \
      RETURNING scope, `key`, CAST(processed_at AS char)";
 /// A locking read of the keys would do, but on a small table it scans, locks
-/// what it passes, and two batches end in a deadlock.
+/// what it passes, and two batches end in a deadlock. Not prepared: dropped
+/// meanwhile, sqlx 0.9.0 loses count of the answers, and the connection hangs in
+/// its pool.
 const OTHER_UNIQUE: &str = "SELECT count(*) FROM (SELECT index_name FROM information_schema.statistics \
-     WHERE table_schema = coalesce(?, database()) AND table_name = ? AND non_unique = 0 \
+     WHERE table_schema = coalesce({schema}, database()) AND table_name = '{name}' AND non_unique = 0 \
      GROUP BY index_name HAVING count(*) <> 2 OR sum(column_name IN ('scope', 'key')) <> 2) AS found";
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS {table} (
     scope varchar(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -168,17 +170,10 @@ impl Backend for MySql {
             fresh.push((row.try_get(0)?, row.try_get(1)?));
             written = Some(row.try_get(2)?);
         }
-        if fresh.len() < names.len() {
-            let others: i64 = query_scalar(OTHER_UNIQUE)
-                .bind(row.table.schema())
-                .bind(row.table.name())
-                .fetch_one(&mut **tx)
-                .await?;
-            if others > 0 {
-                return Err(Unproven::Unsupported(
-                    "the table has another unique index, which would hide messages of a batch",
-                ));
-            }
+        if fresh.len() < names.len() && has_other_unique(tx, row.table).await? {
+            return Err(Unproven::Unsupported(
+                "the table has another unique index, which would hide messages of a batch",
+            ));
         }
         Ok(written.map(|written| New {
             names: fresh,
@@ -386,6 +381,20 @@ fn seen(names: &[Name<'_>]) -> String {
     let name = |(scope, key): &Name<'_>| format!("('{scope}', '{key}')");
     let names: Vec<_> = names.iter().map(name).collect();
     SEEN.replace("{names}", &names.join(", "))
+}
+
+/// Names of tables need no quoting either.
+async fn has_other_unique(
+    tx: &mut Transaction<'_, MySql>,
+    table: &Table,
+) -> Result<bool, sqlx::Error> {
+    let schema = table.schema();
+    let schema = schema.map_or_else(|| "NULL".to_owned(), |schema| format!("'{schema}'"));
+    let others = OTHER_UNIQUE
+        .replace("{schema}", &schema)
+        .replace("{name}", table.name());
+    let others = raw_sql(AssertSqlSafe(others)).fetch_one(&mut **tx).await?;
+    Ok(others.try_get::<i64, _>(0)? > 0)
 }
 
 fn for_each(row: Row<'_>, statement: &str) -> String {

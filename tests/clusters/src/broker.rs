@@ -90,6 +90,10 @@ impl Broker {
 
 /// Consumers, each of which goes over to the next database when a message fails. The tasks end
 /// when all is acknowledged, each with the number of its deliveries that failed.
+///
+/// # Panics
+///
+/// In a consumer, if a message fails that is not to come again.
 #[must_use]
 pub fn consume<DB: Engine + ManyWriters>(
     broker: &Arc<Broker>,

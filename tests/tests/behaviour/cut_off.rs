@@ -1,21 +1,19 @@
-//! Handlers that are dropped half-way: by a timeout, by a shutdown, by an
-//! abort, and at every single poll.
+//! Handlers that are dropped half-way by a timeout, a shutdown or an abort; and
+//! what is used afterwards: the pool, the caller's transaction.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use idempotent_runtime::{Outcome, transact};
 use idempotent_tests::{
-    Act, AppError, CutAt, Double, Engine, Fresh, Guarded, Kind, Moment, Recorder,
-    ReplayedUnderSavepoint, Savepoint, Statement,
+    Act, AppError, CutAt, Double, Engine, Fresh, Guarded, Kind, Recorder, Savepoint, Statement,
+    at_every_poll,
 };
 use sqlx::pool::PoolOptions;
 use sqlx::{Connection as _, Pool, Transaction};
 use tokio::sync::{Notify, Semaphore};
 
 with_every_guard!(
-    a_caller_that_drops_the_transaction_has_both_or_none_at_every_poll,
-    transact_cut_at_every_poll_has_both_or_none,
     after_a_cut_transact_no_later_write_on_the_pool_vanishes,
     a_timeout_around_transact_leaves_nothing,
     an_aborted_task_leaves_nothing,
@@ -24,41 +22,13 @@ with_every_guard!(
     transact_cut_off_while_a_statement_is_prepared_leaves_a_sound_pool,
 );
 
-mod replayed {
-    on_every_database_under!(
-        idempotent_tests::Replayed,
-        a_caller_that_drops_the_transaction_has_both_or_none_at_every_poll,
-        transact_cut_at_every_poll_has_both_or_none,
-    );
-}
-
-mod replayed_under_savepoint {
-    on_every_database_under!(
-        idempotent_tests::ReplayedUnderSavepoint,
-        a_caller_that_drops_the_transaction_has_both_or_none_at_every_poll,
-        transact_cut_at_every_poll_has_both_or_none,
-    );
-}
-
 mod caller_commits {
-    use super::*;
+    use super::{Engine, Fresh, a_caller_that_commits_after_a_timeout};
 
-    on_every_database!(
-        savepoint_has_both_or_none_at_every_poll,
-        savepoint_with_replay_has_both_or_none_at_every_poll,
-        savepoint_after_a_timeout,
-    );
-
-    async fn savepoint_has_both_or_none_at_every_poll<DB: Engine>(db: &Fresh<DB>) {
-        super::a_caller_that_commits_has_both_or_none::<DB, Savepoint>(db).await;
-    }
-
-    async fn savepoint_with_replay_has_both_or_none_at_every_poll<DB: Engine>(db: &Fresh<DB>) {
-        super::a_caller_that_commits_has_both_or_none::<DB, ReplayedUnderSavepoint>(db).await;
-    }
+    on_every_database!(savepoint_after_a_timeout);
 
     async fn savepoint_after_a_timeout<DB: Engine>(db: &Fresh<DB>) {
-        super::a_caller_that_commits_after_a_timeout(db).await;
+        a_caller_that_commits_after_a_timeout(db).await;
     }
 }
 
@@ -85,143 +55,6 @@ async fn assert_both_or_none<DB: Engine, G: Recorder>(db: &Fresh<DB>, pool: &Poo
         .unwrap_or_else(|error| panic!("{id}: {error:?}"));
     assert_eq!(outcome.is_duplicate(), double.runs() == 0, "{id}");
     assert_eq!(db.stored(id).await, (1, 1), "{id}: after the redelivery");
-}
-
-/// Cuts `deliver` at its first poll, its second, … until it gets through. How
-/// many polls are pending is for the wire to say, and none may be, so that it
-/// tries again until something was cut.
-pub(super) async fn at_every_poll(mut deliver: impl AsyncFnMut(String, u32, Moment) -> bool) {
-    for moment in Moment::ALL {
-        let mut cuts = 0;
-        for round in 0..50 {
-            for polls in 1.. {
-                assert!(polls < 500, "it never gets through");
-                if deliver(format!("{moment:?}-{round}-{polls}"), polls, moment).await {
-                    break;
-                }
-                cuts += 1;
-            }
-            if cuts > 2 {
-                break;
-            }
-        }
-        assert!(cuts > 2, "nothing was cut");
-    }
-}
-
-async fn a_caller_that_drops_the_transaction_has_both_or_none_at_every_poll<
-    DB: Engine,
-    G: Recorder,
->(
-    db: &Fresh<DB>,
-) {
-    let pool = db.prepared(2).await;
-    at_every_poll(async |id, polls, moment| {
-        let double = Double::new();
-        let mut tx = pool.begin().await.unwrap();
-        let outcome = CutAt::new(polls, moment, G::record(&mut tx, &id, &double)).await;
-        let finished = outcome.is_some();
-        match outcome {
-            Some(outcome) => {
-                assert!(
-                    matches!(outcome, Ok(Outcome::Processed(()))),
-                    "{id}: {outcome:?}"
-                );
-                tx.commit().await.unwrap();
-                assert_eq!(db.stored(&id).await, (1, 1), "{id}");
-            }
-            None => drop(tx),
-        }
-        assert_both_or_none::<DB, G>(db, &pool, &id).await;
-        finished
-    })
-    .await;
-}
-
-/// The caller's own rows share the fate of its transaction. That ends with an
-/// error only where the cut came during RELEASE: the savepoint is gone then,
-/// and so the roll-back to it, which sqlx has queued, fails.
-async fn a_caller_that_commits_has_both_or_none<DB: Engine, G: Recorder>(db: &Fresh<DB>) {
-    let pool = db.prepared(2).await;
-    for writes_first in [true, false] {
-        at_every_poll(async |id, polls, moment| {
-            let id = format!("{id}-{writes_first}");
-            let double = Double::new();
-            let mut tx = pool.begin().await.unwrap();
-            let before = format!("INSERT INTO letters (id) VALUES ('before {id}')");
-            DB::run(&mut tx, &before).await.unwrap();
-            let outcome = CutAt::new(polls, moment, G::record(&mut tx, &id, &double)).await;
-            let finished = outcome.is_some();
-            let committed = async {
-                if writes_first {
-                    let after = format!("INSERT INTO letters (id) VALUES ('after {id}')");
-                    DB::run(&mut tx, &after).await?;
-                }
-                tx.commit().await
-            }
-            .await;
-            if let Err(error) = &committed {
-                assert!(is_no_such_savepoint(error), "{id}: {error:?}");
-                assert!(!finished && double.runs() == 1, "{id}: {error:?}");
-                db.until_idle().await;
-            }
-            let letters =
-                format!("SELECT count(*) FROM letters WHERE id IN ('before {id}', 'after {id}')");
-            let expected = if committed.is_ok() {
-                1 + i64::from(writes_first)
-            } else {
-                0
-            };
-            assert_eq!(
-                db.number(&letters).await,
-                expected,
-                "{id}: the caller's own rows"
-            );
-            if finished {
-                assert_eq!(db.stored(&id).await, (1, 1), "{id}");
-            }
-            assert_both_or_none::<DB, G>(db, &pool, &id).await;
-            finished
-        })
-        .await;
-    }
-}
-
-fn is_no_such_savepoint(error: &sqlx::Error) -> bool {
-    let code = error
-        .as_database_error()
-        .and_then(sqlx::error::DatabaseError::code);
-    matches!(code.as_deref(), Some("3B001" | "42000"))
-}
-
-async fn transact_cut_at_every_poll_has_both_or_none<DB: Engine, G: Recorder>(db: &Fresh<DB>) {
-    let pool = db.prepared(2).await;
-    at_every_poll(async |id, polls, moment| {
-        let double = Double::new();
-        let delivery = async { transact!(&pool, tx => G::record(tx, &id, &double)).await };
-        let outcome = CutAt::new(polls, moment, delivery).await;
-        let finished = outcome.is_some();
-        if let Some(outcome) = outcome {
-            assert!(
-                matches!(outcome, Ok(Outcome::Processed(()))),
-                "{id}: {outcome:?}"
-            );
-        }
-        // A COMMIT that was on its way is for the database to decide.
-        assert_eventually_both_or_none::<DB, G>(db, &pool, &id).await;
-        finished
-    })
-    .await;
-}
-
-/// As above, but what was cut off may still be committing.
-async fn assert_eventually_both_or_none<DB: Engine, G: Recorder>(
-    db: &Fresh<DB>,
-    pool: &Pool<DB>,
-    id: &str,
-) {
-    db.until_idle().await;
-    assert_both_or_none::<DB, G>(db, pool, id).await;
 }
 
 async fn after_a_cut_transact_no_later_write_on_the_pool_vanishes<DB: Engine, G: Guarded>(
@@ -376,7 +209,9 @@ async fn transact_cut_off_while_a_statement_is_prepared_leaves_a_sound_pool<
                     );
                 }
                 a_later_write_stays(db, &pool, id).await;
-                assert_eventually_both_or_none::<DB, G>(db, &pool, id).await;
+                // What was cut off may still be committing.
+                db.until_idle().await;
+                assert_both_or_none::<DB, G>(db, &pool, id).await;
                 finished
             })
             .await;

@@ -2,48 +2,17 @@
 
 use idempotent_runtime::{Outcome, transact};
 use idempotent_tests::{
-    Double, Fresh, Proxy, Recorder, Replayed, ReplayedUnderSavepoint, Savepoint, Verify,
+    Double, Engine, Fresh, Proxy, Recorder, Replayed, ReplayedUnderSavepoint, Savepoint, Verify,
+    Wired,
 };
+use sqlx::Pool;
 use sqlx::pool::PoolOptions;
-use sqlx::{MySql, Pool, Postgres};
 
-use idempotent_tests::Engine;
+on_servers!(a_lost_answer_to_commit_ends_as_a_duplicate_with_one_effect);
 
-mod postgres {
-    #[test]
-    #[cfg_attr(not(has_postgres), ignore = "needs Postgres: run `cargo xtask test`")]
-    fn a_lost_answer_to_commit_ends_as_a_duplicate_with_one_effect() {
-        idempotent_tests::in_fresh_database::<sqlx::Postgres>(super::on_postgres);
-    }
-}
-
-mod mariadb {
-    #[test]
-    #[cfg_attr(not(has_mariadb), ignore = "needs MariaDB: run `cargo xtask test`")]
-    fn a_lost_answer_to_commit_ends_as_a_duplicate_with_one_effect() {
-        idempotent_tests::in_fresh_database::<sqlx::MySql>(super::on_mariadb);
-    }
-}
-
-async fn on_postgres(db: &Fresh<Postgres>) {
+async fn a_lost_answer_to_commit_ends_as_a_duplicate_with_one_effect<DB: Wired>(db: &Fresh<DB>) {
     db.prepare().await;
-    let proxy = Proxy::start(db.options.get_host(), db.options.get_port()).await;
-    let options = db.options.clone().host("127.0.0.1").port(proxy.port());
-    let pool = PoolOptions::new()
-        .max_connections(1)
-        .connect_with(options)
-        .await
-        .unwrap();
-    loses_its_answer::<_, Verify>(db, &pool, &proxy, "verify").await;
-    loses_its_answer::<_, Savepoint>(db, &pool, &proxy, "savepoint").await;
-    loses_its_answer::<_, Replayed>(db, &pool, &proxy, "replayed").await;
-    loses_its_answer::<_, ReplayedUnderSavepoint>(db, &pool, &proxy, "both").await;
-}
-
-async fn on_mariadb(db: &Fresh<MySql>) {
-    db.prepare().await;
-    let proxy = Proxy::start(db.options.get_host(), db.options.get_port()).await;
-    let options = db.options.clone().host("127.0.0.1").port(proxy.port());
+    let (proxy, options) = db.behind_proxy().await;
     let pool = PoolOptions::new()
         .max_connections(1)
         .connect_with(options)

@@ -7,6 +7,7 @@
 mod suite;
 
 mod backstop;
+mod backstop_traps;
 mod batches;
 mod busy;
 mod check_server;
@@ -14,8 +15,10 @@ mod claims;
 mod classification;
 mod concurrency;
 mod crash;
+mod crash_points;
 mod cut_off;
 mod errors;
+mod every_poll;
 mod failures;
 mod fingerprint;
 mod hidden_rows;

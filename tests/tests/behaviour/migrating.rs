@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use idempotent_runtime::{Outcome, Table, migrate, transact};
-use idempotent_tests::{CutAt, Double, Engine, Fresh, Kind, Recorder, Verify};
+use idempotent_tests::{CutAt, Double, Engine, Fresh, Kind, Recorder, Verify, at_every_poll};
 use sqlx::Postgres;
 use sqlx::pool::PoolOptions;
-
-use crate::cut_off::at_every_poll;
 
 on_every_database!(cut_off_at_every_poll_it_leaves_no_open_transaction);
 

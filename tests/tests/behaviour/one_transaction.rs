@@ -4,11 +4,10 @@
 use idempotent_runtime::Outcome;
 use idempotent_tests::{
     Act, AppError, CutAt, Double, Engine, Fresh, Guarded, Kind, Recorder, Savepoint, Statement,
-    Verify, is_full,
+    Verify, at_every_poll, is_full,
 };
 use sqlx::{Connection, MySql, Pool, Postgres, Transaction};
 
-use crate::cut_off::at_every_poll;
 use crate::mariadb_facts::deadlock;
 
 on_every_database!(a_message_that_is_cut_off_takes_no_other_with_it);

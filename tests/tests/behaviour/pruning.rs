@@ -11,14 +11,12 @@ use idempotent_runtime::{
 };
 use idempotent_tests::{
     Act, AppError, CutAt, Double, Engine, Fresh, Guarded, Kind, Recorder, Replayed, Verify,
-    is_full, until,
+    at_every_poll, is_full, until,
 };
 use sqlx::pool::PoolOptions;
 use sqlx::{Pool, Postgres, Sqlite, Transaction};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
-
-use crate::cut_off::at_every_poll;
 
 on_every_database!(
     expired_rows_go_and_others_stay,

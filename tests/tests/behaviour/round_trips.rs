@@ -247,9 +247,7 @@ async fn a_message_costs_as_many_round_trips_as_pinned(db: &Fresh<Postgres>) {
     println!("| --- | --- | --- | --- | --- |");
     for consumer in Consumer::ALL {
         for (ping, pool_name) in [(1, "default"), (0, "`test_before_acquire(false)`")] {
-            let proxy = Proxy::start(db.options.get_host(), db.options.get_port()).await;
-            let options = db.options.clone().host("127.0.0.1").port(proxy.port());
-            let options = options.ssl_mode(sqlx::postgres::PgSslMode::Disable);
+            let (proxy, options) = db.behind_proxy().await;
             let pool = PoolOptions::new()
                 .min_connections(8)
                 .max_connections(8)

@@ -56,13 +56,33 @@ macro_rules! with_every_guard {
     };
 }
 
+/// For tests that are generic over a guard, or a delivery, too.
 macro_rules! on_every_database_under {
+    ($guard:ty, $($test:ident),+ $(,)?) => {
+        on_sqlite_under!($guard, $($test),+);
+        on_servers_under!($guard, $($test),+);
+    };
+}
+
+macro_rules! on_servers_under {
+    ($guard:ty, $($test:ident),+ $(,)?) => {
+        on_postgres_under!($guard, $($test),+);
+        on_mariadb_under!($guard, $($test),+);
+    };
+}
+
+macro_rules! on_sqlite_under {
     ($guard:ty, $($test:ident),+ $(,)?) => {
         mod sqlite {
             $(#[test] fn $test() {
                 idempotent_tests::in_fresh_database::<sqlx::Sqlite>(super::super::$test::<_, $guard>);
             })+
         }
+    };
+}
+
+macro_rules! on_postgres_under {
+    ($guard:ty, $($test:ident),+ $(,)?) => {
         mod postgres {
             $(#[test]
             #[cfg_attr(not(has_postgres), ignore = "needs Postgres: run `cargo xtask test`")]
@@ -70,6 +90,11 @@ macro_rules! on_every_database_under {
                 idempotent_tests::in_fresh_database::<sqlx::Postgres>(super::super::$test::<_, $guard>);
             })+
         }
+    };
+}
+
+macro_rules! on_mariadb_under {
+    ($guard:ty, $($test:ident),+ $(,)?) => {
         mod mariadb {
             $(#[test]
             #[cfg_attr(not(has_mariadb), ignore = "needs MariaDB: run `cargo xtask test`")]

@@ -3,26 +3,25 @@ use std::io;
 use std::process::Command;
 
 use crate::error::Error;
-use crate::servers::throw_away::{ThrowAway, free_port};
+use crate::servers::ports::Port;
+use crate::servers::throw_away::ThrowAway;
 use crate::servers::{Install, Kind, MARIADB, Origin, Site, mariadb};
 
 /// A node of a cluster: `MariaDB` with a library that replicates, and rsync, by which a node that
 /// comes back gets a copy of another one's data.
 pub(super) const GALERA: Kind = Kind {
     name: "Galera",
-    programs: &[
-        "libgalera_smm.so",
-        "rsync",
-        "mariadb-install-db",
-        "mariadbd",
-    ],
-    directories: &["/usr/lib/galera", "/usr/sbin", "/usr/bin"],
+    programs: &["rsync", "mariadb-install-db", "mariadbd"],
+    libraries: &[PROVIDER],
     origin: Origin::Debian(&["galera-4", "mariadb-server", "rsync"]),
     serve,
     ..MARIADB
 };
 
 const NODES: usize = 3;
+
+/// Where Debian has it.
+const PROVIDER: &str = "/usr/lib/galera/libgalera_smm.so";
 
 /// Three nodes of `MariaDB` that take writes and replicate them to each other by Galera, for tests
 /// that kill some. They end as a [`ThrowAway`] does.
@@ -34,11 +33,10 @@ struct Node {
 }
 
 /// What a node has beside the port for clients.
-#[derive(Clone, Copy)]
 struct Ports {
-    group: u16,
-    incremental: u16,
-    snapshot: u16,
+    group: Port,
+    incremental: Port,
+    snapshot: Port,
 }
 
 impl Galera {
@@ -58,7 +56,7 @@ impl Galera {
         let mut cluster = Self([Node::new(first)?, second?, third?]);
         // A cluster without members is what founds one.
         cluster.join(0, &[])?;
-        let founder = [cluster.0[0].ports.group];
+        let founder = [cluster.0[0].ports.group.number()];
         for node in 1..NODES {
             cluster.join(node, &founder)?;
         }
@@ -92,7 +90,7 @@ impl Galera {
     /// If there is no such node.
     pub fn rejoin(&mut self, node: usize) -> Result<(), Error> {
         self.crash(node);
-        let members: [u16; NODES] = array::from_fn(|member| self.0[member].ports.group);
+        let members: [u16; NODES] = array::from_fn(|member| self.0[member].ports.group.number());
         self.join(node, &members)
     }
 
@@ -104,11 +102,14 @@ impl Galera {
             format!("--wsrep-node-name=node-{}", node + 1),
             // One thread that applies what the others commit is the default, some are advised.
             format!("--wsrep-slave-threads={}", [1, 1, 4][node]),
-            format!("--wsrep-sst-receive-address={}", here(ports.snapshot)),
+            format!(
+                "--wsrep-sst-receive-address={}",
+                here(ports.snapshot.number())
+            ),
             format!(
                 "--wsrep-provider-options=gmcast.listen_addr=tcp://{};ist.recv_addr={}",
-                here(ports.group),
-                here(ports.incremental)
+                here(ports.group.number()),
+                here(ports.incremental.number())
             ),
         ])
     }
@@ -125,9 +126,9 @@ impl Node {
 impl Ports {
     fn free() -> io::Result<Self> {
         Ok(Self {
-            group: free_port()?,
-            incremental: free_port()?,
-            snapshot: free_port()?,
+            group: Port::free()?,
+            incremental: Port::free()?,
+            snapshot: Port::free()?,
         })
     }
 }
@@ -139,8 +140,7 @@ fn here(port: u16) -> String {
 /// What every node has.
 fn serve(site: &Site) -> Command {
     let mut mariadbd = mariadb::serve(site);
-    let provider = site.programs.path("libgalera_smm.so");
-    mariadbd.arg(format!("--wsrep-provider={}", provider.display()));
+    mariadbd.arg(format!("--wsrep-provider={PROVIDER}"));
     mariadbd.args([
         "--wsrep-on=ON",
         "--wsrep-cluster-name=idempotent",

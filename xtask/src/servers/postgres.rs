@@ -13,7 +13,9 @@ pub const POSTGRES: Kind = Kind {
     url: |port| format!("postgres://postgres@127.0.0.1:{port}/postgres"),
     unix_user: Some("postgres"),
     programs: &["initdb", "postgres"],
+    proof: Some("--version"),
     directories: &["/usr/lib/postgresql/*/bin"],
+    libraries: &[],
     origin: Origin::Debian(&["postgresql"]),
     prepare: Some(prepare),
     serve,
@@ -21,6 +23,12 @@ pub const POSTGRES: Kind = Kind {
     check: Check::Program,
     // An immediate shutdown: no last checkpoint, and its shared memory is freed.
     stop_signal: "QUIT",
+};
+
+/// `PostgreSQL` that writes to the disk what it says is committed, as a user's does.
+pub const POSTGRES_ON_DISK: Kind = Kind {
+    serve: serve_on_disk,
+    ..POSTGRES
 };
 
 fn prepare(site: &Site) -> Command {
@@ -39,6 +47,14 @@ fn prepare(site: &Site) -> Command {
 /// Commits reach the operating system but not the disk: they survive the server, and that is
 /// all a test can see. (`synchronous_commit=off` would lose them.)
 fn serve(site: &Site) -> Command {
+    let mut postgres = serve_on_disk(site);
+    for setting in ["fsync=off", "full_page_writes=off"] {
+        postgres.arg("-c").arg(setting);
+    }
+    postgres
+}
+
+fn serve_on_disk(site: &Site) -> Command {
     let mut postgres = site.programs.command("postgres");
     postgres.arg("-D").arg(site.directory.join("data"));
     postgres
@@ -46,12 +62,7 @@ fn serve(site: &Site) -> Command {
         .arg(site.directory)
         .arg("-p")
         .arg(site.port.to_string());
-    for setting in [
-        "listen_addresses=127.0.0.1",
-        "fsync=off",
-        "full_page_writes=off",
-        "max_connections=200",
-    ] {
+    for setting in ["listen_addresses=127.0.0.1", "max_connections=200"] {
         postgres.arg("-c").arg(setting);
     }
     postgres

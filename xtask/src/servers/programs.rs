@@ -1,31 +1,75 @@
 //! Where a server's programs are.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
+use crate::cargo::succeeds;
+use crate::servers::user::User;
 use crate::servers::{Kind, Origin, pypi};
 
-/// The programs of one kind of server, all found.
+/// The programs of one kind of server, all found, of one installation.
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Programs(Vec<PathBuf>);
 
 impl Programs {
     /// Looks in `PATH` first, then where Debian keeps them, or where we keep those of Python.
+    /// One that cannot run here is passed over.
     pub(super) fn find(kind: &Kind) -> Option<Self> {
-        let path = env::var_os("PATH").unwrap_or_default();
-        let mut directories: Vec<_> = env::split_paths(&path).collect();
-        directories.extend(kind.directories.iter().flat_map(|pattern| expand(pattern)));
-        if let Origin::Pypi(_) = kind.origin {
-            directories.push(pypi::programs());
+        static FOUND: Mutex<BTreeMap<&str, Programs>> = Mutex::new(BTreeMap::new());
+        let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        if !found.contains_key(kind.name) {
+            // After an installation there may be another user.
+            let user = User::running(kind).unwrap_or(User::Ourselves);
+            found.insert(kind.name, Self::look(kind, &directories(kind), &user)?);
         }
-        let exists = |path: &Path| path.is_file() && !is_wrapper(path);
-        let find = |&name: &&str| first(name, &directories, exists);
-        kind.programs
+        found.get(kind.name).cloned()
+    }
+
+    fn look(kind: &Kind, directories: &[PathBuf], user: &User) -> Option<Self> {
+        if !kind.libraries.iter().all(|path| Path::new(path).is_file()) {
+            return None;
+        }
+        let mut candidates = directories
             .iter()
-            .map(find)
-            .collect::<Option<_>>()
-            .map(Self)
+            .filter_map(|directory| Self::of(kind, directory));
+        candidates.find(|programs| programs.run(kind, user))
+    }
+
+    /// Those of one installation, which has this directory.
+    fn of(kind: &Kind, directory: &Path) -> Option<Self> {
+        let is_there = |path: &Path| path.is_file() && !is_wrapper(path);
+        let mut names = kind.programs.iter();
+        if !names.any(|name| is_there(&directory.join(name))) {
+            return None;
+        }
+        let directories = ["", "../bin", "../sbin"].map(|other| directory.join(other));
+        let find = |&name: &&str| {
+            let mut paths = directories.iter().map(|directory| directory.join(name));
+            paths.find(|path| is_there(path))
+        };
+        let programs = kind.programs.iter().map(find);
+        programs.collect::<Option<_>>().map(Self)
+    }
+
+    /// Whether the user may run them all, and the server does: not without its modules, and
+    /// wherever it is started.
+    fn run(&self, kind: &Kind, user: &User) -> bool {
+        let run = |command: &mut Command| {
+            user.run(command);
+            succeeds(command.current_dir("/"))
+        };
+        let may_run = |path: &PathBuf| {
+            let script = r#"[ -x "$0" ]"#;
+            run(Command::new("sh").args(["-c", script]).arg(path))
+        };
+        self.0.iter().all(may_run)
+            && kind
+                .proof
+                .is_none_or(|proof| run(Command::new(self.last()).arg(proof)))
     }
 
     /// The server itself.
@@ -43,11 +87,14 @@ impl Programs {
     }
 }
 
-fn first(name: &str, directories: &[PathBuf], exists: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+fn directories(kind: &Kind) -> Vec<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut directories: Vec<_> = env::split_paths(&path).collect();
+    directories.extend(kind.directories.iter().flat_map(|pattern| expand(pattern)));
+    if let Origin::Pypi(_) = kind.origin {
+        directories.push(pypi::programs());
+    }
     directories
-        .iter()
-        .map(|directory| directory.join(name))
-        .find(|path| exists(path))
 }
 
 /// Whether it is Debian's, around programs that it keeps elsewhere: it insists on its own user,
@@ -87,7 +134,12 @@ fn newest_first(names: Vec<String>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::os::unix::fs::PermissionsExt;
+    use std::process;
+
     use super::*;
+    use crate::servers::POSTGRES;
 
     #[test]
     fn versions_are_ordered_as_numbers() {
@@ -97,22 +149,90 @@ mod tests {
         assert_eq!(newest_first(names), ["17", "15", "9.10", "9.6"]);
     }
 
-    #[test]
-    fn the_first_directory_wins() {
-        let directories = ["/opt/bin", "/usr/lib/17/bin", "/usr/lib/15/bin"].map(PathBuf::from);
-        let without_opt = |path: &Path| !path.starts_with("/opt");
-        let found = |exists: fn(&Path) -> bool| first("initdb", &directories, exists);
-        assert_eq!(found(|_| true), Some("/opt/bin/initdb".into()));
-        assert_eq!(
-            first("initdb", &directories, without_opt),
-            Some("/usr/lib/17/bin/initdb".into())
-        );
-        assert_eq!(found(|_| false), None);
+    const SERVER: Kind = Kind {
+        programs: &["maker", "server"],
+        proof: Some("--version"),
+        ..POSTGRES
+    };
+
+    /// Directories with programs, of which some do not work.
+    fn installed(name: &str, programs: &[(&str, &str)]) -> io::Result<PathBuf> {
+        let root = env::temp_dir().join(format!("idempotent-programs-{}-{name}", process::id()));
+        for (path, script) in programs {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap_or(&root))?;
+            fs::write(&path, format!("#!/bin/sh\n{script}\n"))?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+        }
+        Ok(root)
+    }
+
+    fn found(root: &Path, directories: &[&str]) -> Option<Vec<String>> {
+        let directories: Vec<_> = directories.iter().map(|name| root.join(name)).collect();
+        let Programs(paths) = Programs::look(&SERVER, &directories, &User::Ourselves)?;
+        let path = |path: PathBuf| {
+            let path = path.canonicalize().unwrap_or(path);
+            path.strip_prefix(root)
+                .unwrap_or(&path)
+                .display()
+                .to_string()
+        };
+        Some(paths.into_iter().map(path).collect())
     }
 
     #[test]
-    fn a_wrapper_is_known_by_what_it_is_a_link_to() -> std::io::Result<()> {
-        let directory = env::temp_dir().join(format!("idempotent-wrapper-{}", std::process::id()));
+    fn programs_are_of_one_installation() -> io::Result<()> {
+        let root = installed(
+            "one",
+            &[
+                ("a/maker", ""),
+                ("b/server", ""),
+                ("c/bin/maker", ""),
+                ("c/sbin/server", ""),
+            ],
+        )?;
+        let all = found(&root, &["a", "b", "c/bin", "c/sbin"]);
+        let apart = found(&root, &["a", "b"]);
+        fs::remove_dir_all(&root)?;
+        assert_eq!(
+            all,
+            Some(vec!["c/bin/maker".to_owned(), "c/sbin/server".to_owned()])
+        );
+        assert_eq!(apart, None);
+        Ok(())
+    }
+
+    #[test]
+    fn what_cannot_run_is_passed_over() -> io::Result<()> {
+        let root = installed(
+            "run",
+            &[
+                ("broken/maker", ""),
+                ("broken/server", "exit 127"),
+                ("lost/maker", ""),
+                ("lost/server", "#"),
+                ("closed/maker", ""),
+                ("closed/server", ""),
+                ("good/maker", ""),
+                ("good/server", r#"[ "$1" = --version ] && [ "$PWD" = / ]"#),
+            ],
+        )?;
+        fs::write(root.join("lost/server"), "#!/no/such/python\n")?;
+        fs::set_permissions(root.join("closed/maker"), fs::Permissions::from_mode(0o644))?;
+        let good = found(&root, &["broken", "lost", "closed", "good"]);
+        let none = found(&root, &["broken", "lost", "closed", "nowhere"]);
+        fs::remove_dir_all(&root)?;
+        assert_eq!(
+            good,
+            Some(vec!["good/maker".to_owned(), "good/server".to_owned()])
+        );
+        assert_eq!(none, None);
+        Ok(())
+    }
+
+    #[test]
+    fn a_wrapper_is_known_by_what_it_is_a_link_to() -> io::Result<()> {
+        let directory = env::temp_dir().join(format!("idempotent-wrapper-{}", process::id()));
         fs::create_dir_all(&directory)?;
         let wrapper = directory.join("rabbitmq-script-wrapper");
         let (link, plain) = (directory.join("link"), directory.join("rabbitmq-server"));

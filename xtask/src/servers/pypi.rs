@@ -21,7 +21,8 @@ const WHERE: &str =
 /// A program, and what has to be installed to have it.
 #[derive(Debug)]
 pub(super) struct Package {
-    pub(super) names: &'static [&'static str],
+    /// With their versions, so that what was tried is what is installed.
+    pub(super) requirements: &'static [&'static str],
     pub(super) program: Program,
 }
 
@@ -54,37 +55,44 @@ pub(super) fn interpreter() -> Option<&'static str> {
     })
 }
 
-/// Installs what is not there yet.
+/// Installs them, whatever is there.
 pub(super) fn install(packages: &[&Package]) -> Result<(), Error> {
     if packages.is_empty() {
         return Ok(());
     }
-    let _lock = lock().map_err(|error| cannot(&error))?;
-    let missing: Vec<_> = packages
-        .iter()
-        .filter(|package| !package.path().is_file())
-        .collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let names: Vec<_> = missing
-        .iter()
-        .flat_map(|package| package.names)
-        .copied()
-        .collect();
-    eprintln!("installing {} with pip", names.join(", "));
+    let requirements = packages.iter().flat_map(|package| package.requirements);
+    let requirements: Vec<_> = requirements.copied().collect();
+    eprintln!("installing {} with pip", requirements.join(", "));
     make_environment()?;
     let mut pip = python();
     pip.args(["-m", "pip", "install", "--quiet", "--no-input"]);
-    pip.arg("--disable-pip-version-check").args(names);
+    pip.arg("--disable-pip-version-check").args(requirements);
     run(&mut pip, "the installation of the servers")?;
-    for package in missing {
-        package.publish()?;
-    }
-    Ok(())
+    packages.iter().try_for_each(|package| package.publish())
+}
+
+/// Tests start their servers at the same time, and would install them so.
+pub(super) fn lock() -> Result<File, Error> {
+    let open = || {
+        fs::create_dir_all(directory())?;
+        let file = File::create(directory().join("lock"))?;
+        file.lock().map(|()| file)
+    };
+    open().map_err(|error: io::Error| {
+        let place = directory();
+        Error::new(format!("cannot write to {}: {error}", place.display()))
+    })
 }
 
 impl Package {
+    /// Without their versions.
+    pub(super) fn names(&self) -> Vec<&'static str> {
+        let names = self.requirements.iter();
+        names
+            .map(|name| name.split("==").next().unwrap_or(name))
+            .collect()
+    }
+
     fn path(&self) -> PathBuf {
         programs().join(self.program.name())
     }
@@ -134,19 +142,6 @@ fn make_environment() -> Result<(), Error> {
     run(&mut venv, "the making of a virtual environment")
 }
 
-/// Tests start their servers at the same time, and would install them so.
-fn lock() -> io::Result<File> {
-    fs::create_dir_all(directory())?;
-    let file = File::create(directory().join("lock"))?;
-    file.lock()?;
-    Ok(file)
-}
-
-fn cannot(error: &io::Error) -> Error {
-    let place = directory();
-    Error::new(format!("cannot write to {}: {error}", place.display()))
-}
-
 fn python() -> Command {
     Command::new(environment().join("bin/python"))
 }
@@ -178,6 +173,15 @@ mod tests {
     fn a_script_is_where_pip_puts_it() {
         let script = Program::Script("moto_server").installed().unwrap();
         assert!(script.ends_with("servers/python/bin/moto_server"));
+    }
+
+    #[test]
+    fn versions_are_for_pip_alone() {
+        let package = Package {
+            requirements: &["one==1.2", "two==3"],
+            program: Program::Script("one"),
+        };
+        assert_eq!(package.names(), ["one", "two"]);
     }
 
     #[test]

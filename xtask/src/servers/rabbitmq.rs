@@ -12,8 +12,11 @@ pub const RABBITMQ: Kind = Kind {
     usual_port: 5672,
     url: |port| format!("amqp://guest:guest@127.0.0.1:{port}/%2f"),
     unix_user: Some("rabbitmq"),
-    programs: &["epmd", "rabbitmq-server"],
-    directories: &["/usr/lib/rabbitmq/bin", "/usr/bin"],
+    programs: &["rabbitmq-server"],
+    // Asked for anything, it starts.
+    proof: None,
+    directories: &["/usr/lib/rabbitmq/bin"],
+    libraries: &[],
     origin: Origin::Debian(&["rabbitmq-server"]),
     prepare: None,
     serve,
@@ -23,14 +26,15 @@ pub const RABBITMQ: Kind = Kind {
 };
 
 /// Erlang's register of nodes, ours alone and in our process group: of itself, Erlang would
-/// start one that stays behind. It is there before the server, and goes with it.
+/// start one that stays behind. It is there before the server, and goes with it. Like all of
+/// Erlang it is found in `PATH`.
 const SCRIPT: &str = r#"
-"$1" & epmd=$!
-until "$1" -names; do
+epmd & epmd=$!
+until epmd -names; do
     kill -0 "$epmd" || exit
     sleep 0.05
 done >/dev/null 2>&1
-"$2"
+"$1"
 status=$?
 kill "$epmd"
 wait
@@ -65,7 +69,6 @@ const TUNE: [u8; 4] = [0, 10, 0, 30];
 fn serve(site: &Site) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", SCRIPT, "rabbitmq"]);
-    shell.arg(site.programs.path("epmd"));
     shell.arg(site.programs.path("rabbitmq-server"));
     for (variable, file) in PLACES {
         shell.env(variable, site.directory.join(file));

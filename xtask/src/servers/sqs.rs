@@ -16,10 +16,12 @@ pub const SQS: Kind = Kind {
     url: |port| format!("http://127.0.0.1:{port}"),
     unix_user: None,
     programs: &["moto_server"],
+    proof: Some("--help"),
     directories: &[],
+    libraries: &[],
     origin: Origin::Pypi(Package {
         // `moto[server]` is these, and much that other services than SQS need.
-        names: &["moto", "flask", "flask-cors"],
+        requirements: &["moto==5.2.5", "flask==3.1.3", "flask-cors==6.0.5"],
         program: Program::Script("moto_server"),
     }),
     prepare: None,

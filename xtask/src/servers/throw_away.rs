@@ -4,25 +4,26 @@ use std::env;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::ops::Range;
-use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{self, Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::process::{self, Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::cargo::succeeds;
 use crate::error::Error;
-use crate::servers::install::{self, Purpose};
+use crate::servers::leash::{forget, leashed, reaper};
+use crate::servers::ports::Port;
 use crate::servers::programs::Programs;
 use crate::servers::user::User;
 use crate::servers::wire::Target;
-use crate::servers::{Install, Kind, Site};
+use crate::servers::{Install, Kind, Site, install};
 
 /// How long a server may take to be ready, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_mins(2);
+
+/// How long a server may take to stop, before it is killed: as long as the reaper gives it.
+const STOP: Duration = Duration::from_secs(5);
 
 /// Other ports are tried when somebody is quicker than we are; a killed server's children may
 /// hold what the next one needs for a moment.
@@ -40,27 +41,8 @@ const FOREIGN: [&str; 8] = [
     "SCHEMA_REGISTRY",
 ];
 
-const PORTS: Range<u16> = 20_000..32_000;
-
 /// The longest directory in which a unix socket still has room for its name.
 const LONGEST_DIRECTORY: usize = 60;
-
-/// Waits for the end of input, which comes with the end of whoever started it, however that
-/// came about; then ends the server and removes its directory.
-const REAPER: &str = r#"
-read -r _
-pid=$(cat "$1/pid")
-if [ -n "$pid" ]; then
-    kill -s "$2" -- "-$pid"
-    tries=0
-    while kill -s 0 -- "-$pid" && [ "$tries" -lt 100 ]; do
-        sleep 0.05
-        tries=$((tries + 1))
-    done
-    kill -s KILL -- "-$pid"
-fi
-rm -rf -- "$1" || { sleep 1; rm -rf -- "$1"; }
-"#;
 
 /// A server that only its owner uses, for tests that crash it or need it to themselves.
 ///
@@ -71,11 +53,20 @@ pub struct ThrowAway {
     programs: Programs,
     user: User,
     directory: PathBuf,
-    port: u16,
+    port: Port,
+    /// Held as long as the server that was told of them.
+    more_ports: [Port; 2],
     /// What is added to its command line.
     arguments: Vec<String>,
     server: Option<Child>,
     reaper: Child,
+}
+
+/// Where a server is to listen when it could not.
+#[derive(Clone, Copy, PartialEq)]
+enum Again {
+    Elsewhere,
+    There,
 }
 
 impl ThrowAway {
@@ -90,7 +81,7 @@ impl ThrowAway {
 
     pub(super) fn start_when(kind: &'static Kind, install: Install) -> Result<Self, Error> {
         let mut server = Self::prepared(kind, install)?;
-        server.launch(free_port)?;
+        server.launch(Again::Elsewhere)?;
         Ok(server)
     }
 
@@ -117,10 +108,7 @@ impl ThrowAway {
     /// Starts one that does not run, with these arguments now and after a [`restart`](Self::restart).
     pub(super) fn start_with(&mut self, arguments: Vec<String>) -> Result<(), Error> {
         self.arguments = arguments;
-        match self.port {
-            0 => self.launch(free_port),
-            port => self.launch(|| Ok(port)),
-        }
+        self.launch(Again::There)
     }
 
     fn new(kind: &'static Kind, install: Install) -> Result<Self, Error> {
@@ -132,15 +120,19 @@ impl ThrowAway {
                 kind.name
             ))
         })?;
-        let reaper = reaper(kind, &directory)
-            .inspect_err(|_| drop(fs::remove_dir_all(&directory)))
+        let remove = |_: &_| drop(fs::remove_dir_all(&directory));
+        let no_port = |error| Error::new(format!("there is no port for {}: {error}", kind.name));
+        let [port, one, other] = ports().inspect_err(remove).map_err(no_port)?;
+        let reaper = reaper(&directory, &user, kind.stop_signal)
+            .inspect_err(remove)
             .map_err(|error| Error::new(format!("cannot start a shell: {error}")))?;
         Ok(Self {
             kind,
             programs,
             user,
             directory,
-            port: 0,
+            port,
+            more_ports: [one, other],
             arguments: Vec::new(),
             server: None,
             reaper,
@@ -150,13 +142,13 @@ impl ThrowAway {
     /// The URL for clients.
     #[must_use]
     pub fn url(&self) -> String {
-        (self.kind.url)(self.port)
+        (self.kind.url)(self.port.number())
     }
 
     /// Where the server listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port.number()))
     }
 
     /// Where its files are, its `log` among them.
@@ -171,8 +163,21 @@ impl ThrowAway {
     /// kind that keeps everything in memory.
     pub fn crash(&mut self) {
         self.end();
-        let _ = fs::write(self.pid_file(), "");
+        let _ = forget(&self.directory);
         self.wait_for_port();
+    }
+
+    /// Stops the server at once, by its own signal for that: for `PostgreSQL` it is an immediate
+    /// shutdown, which ends all sessions and leaves the recovery to the next start.
+    pub fn stop(&mut self) {
+        if let Some(server) = &self.server {
+            signal_group(server.id(), self.kind.stop_signal);
+        }
+        let end = Instant::now() + STOP;
+        while self.is_running() && Instant::now() < end {
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.crash();
     }
 
     /// Starts the server again, on the same port with the same data, after a crash if it runs.
@@ -182,15 +187,13 @@ impl ThrowAway {
     /// One sentence with what the server said.
     pub fn restart(&mut self) -> Result<(), Error> {
         self.crash();
-        let port = self.port;
-        self.launch(|| Ok(port))
+        self.launch(Again::There)
     }
 
     fn end(&mut self) {
         if let Some(mut server) = self.server.take() {
-            if matches!(server.try_wait(), Ok(None)) {
-                kill_group(server.id());
-            }
+            // Also when it is dead: its children may not be.
+            kill_group(server.id());
             let _ = server.kill();
             let _ = server.wait();
         }
@@ -207,26 +210,31 @@ impl ThrowAway {
     /// Runs what makes its files.
     fn make(&self, command: impl Fn(Site<'_>) -> Command) -> Result<(), Error> {
         let status = self
-            .site()
-            .and_then(|site| self.spawn(&mut command(site)))
-            .and_then(|mut child| child.wait());
-        let forgotten = fs::write(self.pid_file(), "");
+            .spawn(&mut command(self.site()))
+            .and_then(|child| finish(child, PATIENCE));
+        let forgotten = forget(&self.directory);
         match status.and_then(|status| forgotten.map(|()| status)) {
-            Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(self.failure(&status.to_string())),
+            Ok(Some(status)) if status.success() => Ok(()),
+            Ok(Some(status)) => Err(self.failure(&status.to_string())),
+            Ok(None) => Err(self.failure("its files are not made after two minutes")),
             Err(error) => Err(self.failure(&error.to_string())),
         }
     }
 
-    fn launch(&mut self, port: impl Fn() -> io::Result<u16>) -> Result<(), Error> {
+    fn launch(&mut self, again: Again) -> Result<(), Error> {
         let end = Instant::now() + PATIENCE;
-        for _ in 0..TRIES {
-            self.port = port().map_err(|error| self.failure(&error.to_string()))?;
+        for tries in 0..TRIES {
+            if tries > 0 {
+                thread::sleep(Duration::from_millis(200));
+                self.move_on(again)
+                    .map_err(|error| self.failure(&error.to_string()))?;
+            }
             self.serve()
                 .map_err(|error| self.failure(&error.to_string()))?;
             let target = Target::parse(self.kind, &self.url()).map_err(|why| self.failure(&why))?;
             while self.is_running() {
-                if self.greet(&target).is_ok() {
+                // Nobody else answers for it once it has listened in vain.
+                if self.greet(&target).is_ok() && self.is_running() {
                     return Ok(());
                 }
                 if Instant::now() > end {
@@ -234,27 +242,30 @@ impl ThrowAway {
                 }
                 thread::sleep(Duration::from_millis(20));
             }
-            thread::sleep(Duration::from_millis(200));
+            self.end();
         }
         Err(self.failure("it ends at once"))
     }
 
+    /// Takes other ports, if need be also for clients.
+    fn move_on(&mut self, again: Again) -> io::Result<()> {
+        let [port, more_ports @ ..] = ports()?;
+        self.more_ports = more_ports;
+        if again == Again::Elsewhere {
+            self.port = port;
+        }
+        Ok(())
+    }
+
     fn serve(&mut self) -> io::Result<()> {
-        let mut command = (self.kind.serve)(&self.site()?);
+        let mut command = (self.kind.serve)(&self.site());
         command.args(&self.arguments);
         self.server = Some(self.spawn(&mut command)?);
         Ok(())
     }
 
-    /// Starts a program in a process group of its own, which the reaper knows.
     fn spawn(&self, command: &mut Command) -> io::Result<Child> {
-        let mut child = self.own(command)?.process_group(0).spawn()?;
-        if let Err(error) = fs::write(self.pid_file(), child.id().to_string()) {
-            child.kill()?;
-            child.wait()?;
-            return Err(error);
-        }
-        Ok(child)
+        self.own(&mut leashed(command, &self.directory))?.spawn()
     }
 
     fn is_running(&mut self) -> bool {
@@ -269,13 +280,13 @@ impl ThrowAway {
         (self.kind.greet)(&mut stream, target)
     }
 
-    fn site(&self) -> io::Result<Site<'_>> {
-        Ok(Site {
+    fn site(&self) -> Site<'_> {
+        Site {
             directory: &self.directory,
-            port: self.port,
-            more_ports: [free_port()?, free_port()?],
+            port: self.port.number(),
+            more_ports: self.more_ports.each_ref().map(Port::number),
             programs: &self.programs,
-        })
+        }
     }
 
     /// Makes a command one of this server's: user, directory and log.
@@ -292,7 +303,9 @@ impl ThrowAway {
         command
             .current_dir(&self.directory)
             .env("HOME", &self.directory)
-            .env("LC_ALL", "C");
+            .env("LC_ALL", "C")
+            // MariaDB empties it of what others seem to have left.
+            .env("TMPDIR", &self.directory);
         command
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
@@ -307,10 +320,6 @@ impl ThrowAway {
 
     fn log(&self) -> PathBuf {
         self.directory.join("log")
-    }
-
-    fn pid_file(&self) -> PathBuf {
-        self.directory.join("pid")
     }
 
     fn failure(&self, what: &str) -> Error {
@@ -345,7 +354,7 @@ fn find_or_install(kind: &'static Kind, install: Install) -> Result<Programs, Er
     if let Some(programs) = Programs::find(kind) {
         return Ok(programs);
     }
-    install::install(&[kind], Purpose::ThrowAway, install)?;
+    install::install(&[kind], install)?;
     Programs::find(kind).ok_or_else(|| {
         Error::new(format!(
             "{} is installed, but has no {}",
@@ -356,7 +365,7 @@ fn find_or_install(kind: &'static Kind, install: Install) -> Result<Programs, Er
 }
 
 fn new_directory(user: &User) -> io::Result<PathBuf> {
-    let parent = parent(env::temp_dir());
+    let parent = parent(env::temp_dir(), user);
     for number in 0..u32::MAX {
         let directory = parent.join(format!("idempotent-{}-{number}", process::id()));
         match DirBuilder::new().mode(0o700).create(&directory) {
@@ -368,29 +377,53 @@ fn new_directory(user: &User) -> io::Result<PathBuf> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-fn parent(temporary: PathBuf) -> PathBuf {
+/// Where a directory can be that has room for a socket, and that the user can reach.
+fn parent(temporary: PathBuf, user: &User) -> PathBuf {
     let is_short = temporary.as_os_str().len() <= LONGEST_DIRECTORY;
-    if is_short {
+    let is_reached = match user {
+        User::Ourselves => true,
+        User::Other { .. } => everybody_may_pass(&temporary),
+    };
+    if is_short && is_reached {
         temporary
     } else {
         PathBuf::from("/tmp")
     }
 }
 
-fn reaper(kind: &Kind, directory: &Path) -> io::Result<Child> {
-    fs::write(directory.join("pid"), "")?;
-    let mut command = Command::new("sh");
-    command
-        .args(["-c", REAPER, "reaper"])
-        .arg(directory)
-        .arg(kind.stop_signal);
-    // A group of its own: Ctrl-C ends us, and not who cleans up after us.
-    command.process_group(0).current_dir("/");
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
+fn everybody_may_pass(directory: &Path) -> bool {
+    let passes = |part: &Path| {
+        part.metadata()
+            .is_ok_and(|found| found.permissions().mode() & 0o001 != 0)
+    };
+    directory
+        .canonicalize()
+        .is_ok_and(|directory| directory.ancestors().all(passes))
+}
+
+fn ports() -> io::Result<[Port; 3]> {
+    Ok([Port::free()?, Port::free()?, Port::free()?])
+}
+
+/// Waits for the end of a process group's leader; `None`: it was killed, with its group,
+/// because it took too long.
+fn finish(mut child: Child, patience: Duration) -> io::Result<Option<ExitStatus>> {
+    let end = Instant::now() + patience;
+    while Instant::now() < end {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    kill_group(child.id());
+    child.wait().map(|_| None)
+}
+
+/// Signals a server, and the processes that it has started and keeps in its group.
+fn signal_group(leader: u32, signal: &str) {
+    let script = r#"kill -s "$1" -- "-$2""#;
+    let leader = leader.to_string();
+    succeeds(Command::new("sh").args(["-c", script, "kill", signal, &leader]));
 }
 
 /// Kills a server with the processes that it has started. Those of `PostgreSQL` have groups of
@@ -401,41 +434,50 @@ fn kill_group(leader: u32) {
     succeeds(Command::new("sh").args(["-c", script, "kill", &leader]));
 }
 
-/// A port below those that clients get, so that it is still free after a crash. Every process
-/// begins somewhere else, so that two do not find the same one.
-pub(super) fn free_port() -> io::Result<u16> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    for _ in PORTS {
-        let number = process::id()
-            .wrapping_mul(32)
-            .wrapping_add(NEXT.fetch_add(1, Relaxed));
-        let offset = u16::try_from(number % u32::from(PORTS.end - PORTS.start));
-        let port = PORTS.start + offset.map_err(io::Error::other)?;
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return Ok(port);
-        }
-    }
-    Err(io::ErrorKind::AddrInUse.into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    use std::os::unix::process::CommandExt;
+
+    const OTHER: fn() -> User = || User::Other {
+        name: "other".to_owned(),
+        uid: 1,
+        gid: 1,
+    };
+
     #[test]
-    fn ports_are_not_given_twice() -> io::Result<()> {
-        let (one, other) = (free_port()?, free_port()?);
-        assert_ne!(one, other);
-        assert!(PORTS.contains(&one) && PORTS.contains(&other));
+    fn a_directory_too_long_for_a_socket_is_not_used() {
+        assert_eq!(parent("/var/tmp".into(), &OTHER()), Path::new("/var/tmp"));
+        assert_eq!(
+            parent(format!("/{}", "x".repeat(80)).into(), &User::Ourselves),
+            Path::new("/tmp")
+        );
+    }
+
+    #[test]
+    fn a_directory_that_others_cannot_reach_is_not_theirs() -> io::Result<()> {
+        let closed = env::temp_dir().join(format!("idempotent-closed-{}", process::id()));
+        DirBuilder::new().mode(0o700).create(&closed)?;
+        let inside = closed.join("tmp");
+        DirBuilder::new().mode(0o755).create(&inside)?;
+        let found = [User::Ourselves, OTHER()].map(|user| parent(inside.clone(), &user));
+        fs::remove_dir_all(&closed)?;
+        assert_eq!(found, [inside, PathBuf::from("/tmp")]);
         Ok(())
     }
 
     #[test]
-    fn a_directory_too_long_for_a_socket_is_not_used() {
-        assert_eq!(parent("/var/tmp".into()), Path::new("/var/tmp"));
-        assert_eq!(
-            parent(format!("/{}", "x".repeat(80)).into()),
-            Path::new("/tmp")
-        );
+    fn what_takes_too_long_is_killed_with_its_children() -> io::Result<()> {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 1000; true"]).process_group(0);
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
+        let stdout = child.stdout.take();
+        assert_eq!(finish(child, Duration::from_millis(50))?, None);
+        // It ends with the last who could write.
+        io::copy(&mut stdout.ok_or(io::ErrorKind::NotFound)?, &mut io::sink())?;
+        let done = Command::new("true").process_group(0).spawn()?;
+        assert!(finish(done, PATIENCE)?.is_some_and(|status| status.success()));
+        Ok(())
     }
 }

@@ -144,7 +144,7 @@ fn decode(encoded: &str) -> String {
 #[cfg(test)]
 pub(super) mod scripted {
     use std::io::{Read, Write};
-    use std::net::{Shutdown, TcpListener};
+    use std::net::{Shutdown, TcpListener, TcpStream};
     use std::thread;
 
     use crate::servers::{Kind, wire};
@@ -174,14 +174,19 @@ pub(super) mod scripted {
         answers: &[&[u8]],
     ) -> (Result<(), String>, Vec<u8>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let here = listener.local_addr().unwrap().to_string();
-        let url = url.replace("HERE", &here);
-        let client = thread::spawn(move || wire::usable(kind, &url));
+        let here = listener.local_addr().unwrap();
+        let url = url.replace("HERE", &here.to_string());
+        let client = thread::spawn(move || {
+            let outcome = wire::usable(kind, &url);
+            // A client that has not come, does not come.
+            let _ = TcpStream::connect(here);
+            outcome
+        });
         let (mut stream, _) = listener.accept().unwrap();
         stream.write_all(&answers.concat()).unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
         let mut received = Vec::new();
         // A client that has heard enough may hang up with answers unread, which is a reset.
+        let _ = stream.shutdown(Shutdown::Write);
         let _ = stream.read_to_end(&mut received);
         (client.join().unwrap(), received)
     }
@@ -240,6 +245,12 @@ mod tests {
         ] {
             assert_eq!(usable(kind, url).unwrap_err(), reason);
         }
+    }
+
+    #[test]
+    fn a_client_that_does_not_come_is_not_waited_for() {
+        let said = scripted::outcome(&NATS, "tcp://HERE", &[]).unwrap_err();
+        assert_eq!(said, "the url does not start with `nats://`");
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //!     cargo run -p idempotent-services --features http --bin github_webhooks
 //! ```
 
+use std::io;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,13 +23,14 @@ use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
-use idempotent_runtime::{Attempts, Outcome, Verdict, idempotent, pruner, transact};
+use idempotent_runtime::{Attempts, Outcome, Verdict, idempotent, transact};
 use idempotent_services::http::{self, Options, Program};
 use idempotent_services::notify::read;
 use idempotent_services::report::{Answer, Report};
 use idempotent_services::signature::Secret;
 use serde_json::Value;
 use sqlx::{PgPool, Postgres, Transaction, query, raw_sql};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 const PROGRAM: Program = Program {
@@ -37,6 +39,9 @@ const PROGRAM: Program = Program {
     secret: "GITHUB_WEBHOOK_SECRET",
     secret_is: "the secret that the webhook was configured with",
 };
+
+/// GitHub waits for ten seconds.
+const ANSWER: Duration = Duration::from_secs(9);
 
 /// GitHub sends nothing larger.
 const LARGEST: usize = 25 * 1024 * 1024;
@@ -65,7 +70,6 @@ async fn service() -> Result<(), Failed> {
     let secret = Secret::new(&PROGRAM.secret()?).ok_or("the secret is empty")?;
     let pool = http::database(&options.database).await?;
     create_table(&pool).await?;
-    let pruner = pruner(&pool).every(Duration::from_mins(5)).start()?;
     let service = Arc::new(Service {
         pool: pool.clone(),
         secret,
@@ -75,9 +79,7 @@ async fn service() -> Result<(), Failed> {
         .route("/webhooks", post(receive))
         .layer(DefaultBodyLimit::max(LARGEST))
         .with_state(service.clone());
-    http::serve(&options.listen, router).await?;
-    pruner.stop().await;
-    pool.close().await;
+    http::serve(&options.listen, router, &pool).await?;
     service.report().finish();
     Ok(())
 }
@@ -187,14 +189,19 @@ async fn receive(
 }
 
 impl Service {
-    /// If GitHub hangs up, this is dropped, and what is not committed is rolled back.
+    /// If GitHub hangs up, or would do so soon, this is dropped, and what is not committed is rolled
+    /// back.
     async fn handle(&self, delivery: &Delivery, body: &[u8]) -> sqlx::Result<Verdict> {
         let payload = read(body)?;
-        // All in all less than the ten seconds that GitHub waits.
         let attempts = Attempts::on(&self.pool)
             .attempts(3)
             .lock_timeout(Duration::from_secs(2));
-        match transact!(attempts, tx => note(tx, delivery, &payload)).await? {
+        let noted = timeout(
+            ANSWER,
+            transact!(attempts, tx => note(tx, delivery, &payload)),
+        )
+        .await;
+        match noted.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? {
             Outcome::Processed(()) => Ok(Verdict::Processed),
             Outcome::Duplicate => Ok(Verdict::Duplicate),
         }

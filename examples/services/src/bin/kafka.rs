@@ -4,11 +4,12 @@
 //!   duplicate, and is passed like the first. Ours too, since Kafka does not count deliveries: what
 //!   fails is read again, and after `DELIVERIES` times, or if it is rejected, goes to the topic
 //!   `….dead`.
-//! - Kafka's: it keeps the records for seven days, in order in each partition, and the offset up to
+//! - Kafka's: it keeps the records for eight days, in order in each partition, and the offset up to
 //!   which the group is done. From there it gives them out again: after a crash, when a partition
 //!   moves to another member, when somebody rewinds the group.
 //! - Acknowledged, by committing the offset: after the commit in the database, never before, and
-//!   never past a record that must come again.
+//!   never past a record that must come again. Of the same account, none behind that is handled
+//!   before it.
 //!
 //! The key is the event's id and the channel, never the offset. The offset tells where a record
 //! lies, not what it says: a notice that is published twice has two of them, and in a topic that was
@@ -19,21 +20,21 @@
 //! ```
 
 use std::collections::{BTreeMap, HashMap};
-use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use idempotent_runtime::Permanent;
-use idempotent_services::notify::{self, Channel, Notice, TransferCompleted};
+use idempotent_services::database;
+use idempotent_services::notify::{self, Channel, Notice, Order, TransferCompleted};
 use idempotent_services::options::{Options, Program};
-use idempotent_services::report::{Answer, Report};
-use idempotent_services::stop;
+use idempotent_services::report::{self, Answer, Report};
+use idempotent_services::stop::Stop;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{CommitMode, Consumer as _, StreamConsumer};
 use rdkafka::error::KafkaError;
-use rdkafka::message::{BorrowedMessage, Header, Message as _, OwnedHeaders};
+use rdkafka::message::{BorrowedHeaders, BorrowedMessage, Header, Message as _, OwnedHeaders};
 use rdkafka::producer::{FutureProducer, FutureRecord};
 use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::util::Timeout;
@@ -45,6 +46,7 @@ const PROGRAM: Program = Program {
     name: "kafka",
     about: "Customers are told once per transfer and channel, however often Kafka delivers.",
     broker: "127.0.0.1:9092",
+    needs: "",
 };
 
 /// After that many a record is a dead letter, whatever its error. They are counted in memory: after
@@ -60,8 +62,13 @@ const GO_BACK: Duration = Duration::from_secs(10);
 /// So many members of the group have work.
 const PARTITIONS: i32 = 4;
 
-/// So late may a rewound group be: `notify` keeps its keys for longer.
+/// Seven days, and one more until a segment is full and can be deleted. So late may a rewound group
+/// be: `notify` keeps its keys for longer. An older dead letter it may take for a new notice.
 const RETENTION_MS: &str = "604800000";
+const SEGMENT_MS: &str = "86400000";
+
+/// The broker decides what is too large: a dead letter is larger than its record was.
+const LARGEST: &str = "100000000";
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
@@ -78,11 +85,11 @@ async fn main() -> ExitCode {
 
 async fn service() -> Result<(), Failed> {
     let options = Options::from_args(&PROGRAM)?;
-    let pool = notify::database(&options.database).await?;
+    let pool = database::connect(&options.database).await?;
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", &options.broker);
     create_topics(&config.create()?, &options.name).await?;
-    let producer = config.create()?;
+    let producer = config.set("message.max.bytes", LARGEST).create()?;
     publish(&producer, &options).await?;
     let consumer: StreamConsumer = config
         .set("group.id", format!("{}-notify", options.name))
@@ -92,6 +99,7 @@ async fn service() -> Result<(), Failed> {
         .set("heartbeat.interval.ms", "500")
         .create()?;
     consumer.subscribe(&[&options.name])?;
+    let pruner = database::prune(&pool)?;
     let mut service = Service {
         pool,
         report: Report::new(options.quiet),
@@ -100,8 +108,10 @@ async fn service() -> Result<(), Failed> {
         consumer: &consumer,
         failures: HashMap::new(),
     };
+    let mut stop = Stop::listen()?;
     println!("waiting for `{}`; Ctrl-C stops", service.options.name);
-    service.consume().await?;
+    service.consume(&mut stop).await?;
+    stop.within_grace(pruner.stop()).await;
     let report = service.report;
     // It leaves the group, so that others take over at once.
     block_in_place(|| drop(consumer));
@@ -117,7 +127,9 @@ async fn create_topics(
     let dead = dead(name);
     // As many replicas as the broker makes of any topic.
     let topic = |name, keep| {
-        NewTopic::new(name, PARTITIONS, TopicReplication::Fixed(-1)).set("retention.ms", keep)
+        NewTopic::new(name, PARTITIONS, TopicReplication::Fixed(-1))
+            .set("retention.ms", keep)
+            .set("segment.ms", SEGMENT_MS)
     };
     let topics = [topic(name, RETENTION_MS), topic(&dead, "-1")];
     for created in admin.create_topics(&topics, &AdminOptions::new()).await? {
@@ -169,34 +181,38 @@ struct Service<'c> {
 }
 
 impl Service<'_> {
-    async fn consume(&mut self) -> Result<(), Failed> {
+    async fn consume(&mut self, stop: &mut Stop) -> Result<(), Failed> {
         // librdkafka fetches ahead by itself.
         let mut batches = self.consumer.stream().ready_chunks(self.options.batch);
-        let mut stop = pin!(stop::asked());
         loop {
-            // Between two batches only: what is begun is finished.
             let batch = tokio::select! {
+                biased;
+                () = stop.asked() => return Ok(()),
                 batch = batches.next() => batch.ok_or("Kafka has ended the subscription")?,
-                asked = &mut stop => return Ok(asked?),
             };
             let mut records = Vec::with_capacity(batch.len());
             for record in batch {
                 match record {
                     Ok(record) => records.push(record),
-                    Err(why @ KafkaError::MessageConsumptionFatal(_)) => return Err(why.into()),
-                    // Nothing is lost: librdkafka connects again, and reads on.
-                    Err(why) => eprintln!("{}: {why}", PROGRAM.name),
+                    Err(why) if passes(&why) => eprintln!("{}: {why}", PROGRAM.name),
+                    // Nothing is lost: what is not committed comes again when it is started again.
+                    Err(why) => return Err(why.into()),
                 }
             }
-            self.handle(&records).await?;
+            // What is cut off is not committed, and comes again.
+            let handled = self.handle(&records);
+            stop.within_grace(handled).await.unwrap_or(Ok(()))?;
         }
     }
 
     /// Handles a batch; then commits, in each partition, up to the first record that must come
     /// again, and goes back to that.
+    ///
+    /// If the database is down for longer than `max.poll.interval.ms` (five minutes), others get its
+    /// partitions, and wait for the database, too. Nothing is counted by that.
     async fn handle(&mut self, records: &[BorrowedMessage<'_>]) -> Result<(), Failed> {
         let notices = records.iter().map(|record| self.read(record)).collect();
-        let results = notify::handle(&self.pool, notices).await;
+        let results = notify::handle(&self.pool, notices, Order::ByAccount).await;
         let mut next = BTreeMap::new();
         let mut again = BTreeMap::new();
         for (record, result) in records.iter().zip(results) {
@@ -263,28 +279,74 @@ impl Service<'_> {
         Ok(())
     }
 
-    /// Stores a dead letter: it is safe when this returns.
+    /// Stores a dead letter: it is safe when this returns. One that is too large with these headers
+    /// is stored without its body, which stays where it came from until Kafka deletes it.
     async fn dead_letter(
         &self,
         record: &BorrowedMessage<'_>,
         why: &sqlx::Error,
     ) -> Result<(), Failed> {
-        let why = why.to_string();
-        let headers = OwnedHeaders::new().insert(Header {
-            key: "why",
-            value: Some(&why),
-        });
+        let (partition, offset) = place(record);
+        let origin = format!("{} {partition} {offset}", record.topic());
+        let ours = |headers: OwnedHeaders| {
+            let why = report::why(why);
+            let ours = [("why", &why), ("origin", &origin)];
+            ours.into_iter().fold(headers, |headers, (key, value)| {
+                headers.insert(Header {
+                    key,
+                    value: Some(value),
+                })
+            })
+        };
+        let theirs = record.headers().map(BorrowedHeaders::detach);
         let topic = dead(&self.options.name);
-        let mut letter = FutureRecord::to(&topic)
-            .headers(headers)
-            .payload(record.payload().unwrap_or_default());
-        if let Some(key) = record.key() {
-            letter = letter.key(key);
+        let mut letter: FutureRecord<'_, [u8], [u8]> =
+            FutureRecord::to(&topic).headers(ours(theirs.unwrap_or_default()));
+        letter.key = record.key();
+        letter.payload = record.payload();
+        let mut stored = self.producer.send(letter, Timeout::Never).await;
+        if let Err((why, _)) = &stored
+            && why.rdkafka_error_code() == Some(RDKafkaErrorCode::MessageSizeTooLarge)
+        {
+            eprintln!(
+                "{}: {origin} is stored without its body: {why}",
+                PROGRAM.name
+            );
+            let mut letter: FutureRecord<'_, [u8], [u8]> =
+                FutureRecord::to(&topic).headers(ours(OwnedHeaders::new()));
+            letter.key = record.key();
+            stored = self.producer.send(letter, Timeout::Never).await;
         }
-        let stored = self.producer.send(letter, Timeout::Never).await;
         stored.map_err(|(why, _)| why)?;
         Ok(())
     }
+}
+
+/// Says whether librdkafka gets over an error by itself: it connects again, and reads on. Else it
+/// would tell of it for ever, and read nothing: it may not read the topic, or cannot unpack it.
+fn passes(why: &KafkaError) -> bool {
+    use RDKafkaErrorCode as Code;
+
+    matches!(
+        why,
+        KafkaError::MessageConsumption(
+            Code::AllBrokersDown
+        | Code::BrokerTransportFailure
+        | Code::Resolve
+        | Code::OperationTimedOut
+        | Code::RequestTimedOut
+        | Code::NetworkException
+        | Code::CoordinatorLoadInProgress
+        | Code::CoordinatorNotAvailable
+        | Code::NotCoordinator
+        | Code::LeaderNotAvailable
+        | Code::NotLeaderForPartition
+        // The database was down for long: it joins the group again.
+        | Code::PollExceeded
+        // Not all brokers have heard of a new topic yet.
+        | Code::UnknownTopicOrPartition
+        )
+    )
 }
 
 fn place(record: &BorrowedMessage<'_>) -> Place {

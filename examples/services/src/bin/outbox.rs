@@ -6,28 +6,34 @@
 //!   transfer that was rolled back.
 //! - The relay publishes, waits for RabbitMQ's confirmation, and notes it. If it dies in between, it
 //!   publishes again: at least once. With `CRASH_AFTER=7` in the environment it dies so, after the
-//!   seventh event.
+//!   batch of ten that has the seventh event.
 //!
 //! ```text
 //! cargo run -p idempotent-services --features rabbitmq --bin outbox -- --publish 20
 //! ```
 
 use std::env;
-use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use idempotent_services::notify::TransferCompleted;
 use idempotent_services::options::{Options, Program};
-use idempotent_services::{rabbit, stop};
+use idempotent_services::rabbit;
+use idempotent_services::stop::Stop;
 use lapin::{Connection, ConnectionProperties};
 use sqlx::{PgPool, query, query_as, raw_sql};
+use tokio::time::{sleep, timeout};
 
 const PROGRAM: Program = Program {
     name: "outbox",
     about: "Transfers are made, and their events published to RabbitMQ at least once.",
     broker: "amqp://guest:guest@127.0.0.1:5672/%2f",
+    needs: "",
 };
+
+/// How long RabbitMQ may take to confirm. Short of memory or disk it does not, and the rows that wait
+/// for it are locked.
+const CONFIRMED: Duration = Duration::from_secs(10);
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
@@ -62,24 +68,27 @@ async fn service() -> Result<(), Failed> {
     let connection = Connection::connect(&options.broker, ConnectionProperties::default()).await?;
     let channel = connection.create_channel().await?;
     rabbit::declare(&channel, &options.name).await?;
+    let mut stop = Stop::listen()?;
     println!("publishing to `{}`; Ctrl-C stops", options.name);
-    let mut stop = pin!(stop::asked());
     let mut published = 0;
-    let asked = loop {
-        let events = relay(&pool, &channel, &options.name, published).await?;
+    while !stop.is_asked() {
+        // What is cut off is not noted, and published again.
+        let relay = relay(&pool, &channel, &options.name, published);
+        let events = stop.within_grace(relay).await.unwrap_or(Ok(0))?;
         published += events;
         if events > 0 {
             println!("published {events}");
             continue;
         }
         tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(200)) => {}
-            asked = &mut stop => break asked,
+            () = stop.asked() => {}
+            () = sleep(Duration::from_millis(200)) => {}
         }
-    };
-    connection.close(200, "stopped".into()).await?;
+    }
+    let closed = connection.close(200, "stopped".into());
+    stop.within_grace(closed).await.unwrap_or(Ok(()))?;
     println!("published={published}");
-    Ok(asked?)
+    Ok(())
 }
 
 /// The money moves and the event is noted, or neither. A transfer that was made before is left.
@@ -115,9 +124,13 @@ async fn relay(
     )
     .fetch_all(&mut *tx)
     .await?;
+    if next.is_empty() {
+        return Ok(0);
+    }
     let (numbers, bodies): (Vec<i64>, Vec<String>) = next.into_iter().unzip();
     let bodies: Vec<Vec<u8>> = bodies.into_iter().map(String::into_bytes).collect();
-    rabbit::publish(channel, name, &bodies).await?;
+    let publish = timeout(CONFIRMED, rabbit::publish(channel, name, &bodies)).await;
+    publish.map_err(|_| "RabbitMQ does not confirm")??;
     if crashes_within(published, numbers.len()) {
         std::process::abort(); // published, and not noted
     }

@@ -9,6 +9,7 @@
 //!   answered. That is safe after a lost answer, a 409 and a 503.
 //! - Answered: after the commit, never before. A refusal that is to stick (402) is stored like a
 //!   payment; of a failure that may pass (503), and of a request that is none (4xx), nothing is.
+//! - A key counts for 24 hours, as the answers say. After that it makes another payment.
 //!
 //! ```text
 //! PAYMENTS_TOKENS=acme=first-token,globex=second-token \
@@ -30,7 +31,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use idempotent_runtime::{
-    Attempts, Disposition, Error, KeyPart, Replay, disposition, idempotent, pruner, transact,
+    Attempts, Disposition, Error, KeyPart, Replay, disposition, idempotent, transact,
 };
 use idempotent_services::http::{self, Options, Program};
 use idempotent_services::idempotency_key::{IdempotencyKey, Refused};
@@ -41,7 +42,8 @@ use sqlx::{PgPool, Postgres, Transaction, query, query_as, query_scalar, raw_sql
 
 const PROGRAM: Program = Program {
     name: "payments_api",
-    about: "A payment is made once for each Idempotency-Key of a caller, however often it is sent.",
+    about: "A payment is made once for each Idempotency-Key of a caller, however often it is sent\n\
+            within 24 hours.",
     secret: "PAYMENTS_TOKENS",
     secret_is: "who may call, as in acme=first-token,globex=second-token",
 };
@@ -79,9 +81,6 @@ async fn service() -> Result<(), Failed> {
     let tenants = Tenants::parse(&PROGRAM.secret()?)?;
     let pool = http::database(&options.database).await?;
     create_tables(&pool, &tenants).await?;
-    // "The resource MAY require time based idempotency keys to be able to purge or delete a key upon
-    // its expiry" (§2.3).
-    let pruner = pruner(&pool).every(Duration::from_mins(5)).start()?;
     let service = Service {
         pool: pool.clone(),
         tenants,
@@ -89,11 +88,11 @@ async fn service() -> Result<(), Failed> {
     };
     let router = Router::new()
         .route("/payments", post(create_payment))
+        .fallback(async || no_such(StatusCode::NOT_FOUND))
+        .method_not_allowed_fallback(async || no_such(StatusCode::METHOD_NOT_ALLOWED))
         .layer(DefaultBodyLimit::max(LARGEST))
         .with_state(Arc::new(service));
-    http::serve(&options.listen, router).await?;
-    pruner.stop().await;
-    pool.close().await;
+    http::serve(&options.listen, router, &pool).await?;
     println!("stopped");
     Ok(())
 }
@@ -210,7 +209,9 @@ impl Payment {
 /// - The fingerprint: "field value match for each field in the request payload" (§2.4).
 /// - `busy = "fail"`: a concurrent request is not to wait; "the resource SHOULD respond with a resource
 ///   conflict error" (§2.6).
-/// - `retain`: "the resource SHOULD define such expiration policy and publish it" (§2.3).
+/// - `retain`: "the resource MAY require time based idempotency keys to be able to purge or delete a
+///   key upon its expiry. The resource SHOULD define such expiration policy and publish it" (§2.3): the
+///   answers do.
 #[idempotent(
     key(tenant, idempotency_key),
     fingerprint(payment.to, payment.cents),
@@ -387,6 +388,11 @@ impl IntoResponse for Problem {
     }
 }
 
+fn no_such(status: StatusCode) -> Problem {
+    let detail = "payments are made with `POST /payments`";
+    Problem::new(status, "requests", "There is nothing here", detail)
+}
+
 fn unauthorized() -> Problem {
     Problem::new(
         StatusCode::UNAUTHORIZED,
@@ -408,7 +414,7 @@ impl From<Refused> for Problem {
             StatusCode::BAD_REQUEST,
             "idempotency-key",
             title,
-            refused.to_string(),
+            format!("{refused}; a key counts for 24 hours"),
         )
     }
 }
@@ -422,7 +428,7 @@ impl From<Error> for Problem {
                 StatusCode::CONFLICT,
                 "in-flight",
                 "A request is outstanding for this Idempotency-Key",
-                "send it again later, as it is",
+                "send it again later, as it is: its key counts for 24 hours",
             )
         } else if error.is_key_reused() {
             // "If there is an attempt to reuse an idempotency key with a different request payload,
@@ -431,7 +437,7 @@ impl From<Error> for Problem {
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "key-reused",
                 "Idempotency-Key is already used",
-                "another payment was sent with this key: make a key for each payment",
+                "another payment was sent with this key within 24 hours: make a key for each",
             )
         } else if disposition(&error) == Disposition::Reject {
             eprintln!("{}: {error}", PROGRAM.name);

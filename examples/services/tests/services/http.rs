@@ -13,7 +13,6 @@ macro_rules! on_postgres {
     };
 }
 
-mod database;
 mod payments;
 mod server;
 mod webhooks;

@@ -1,11 +1,16 @@
 //! The notification service on RabbitMQ, and the outbox that feeds it.
 
+use std::process::Stdio;
+
+use idempotent_runtime::{forget, lookup};
 use idempotent_services::notify::{Channel, TransferCompleted};
 use idempotent_services::rabbit;
 use lapin::options::{BasicAckOptions, BasicGetOptions, QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::FieldTable;
 use lapin::{Connection, ConnectionProperties};
 
+use crate::database;
+use crate::proxy::Proxy;
 use crate::running::{Fresh, Running, in_fresh_database, server, until};
 
 const READY: &str = "waiting for";
@@ -30,9 +35,18 @@ macro_rules! tests {
 
 tests!(
     each_notice_is_stored_once_though_each_event_comes_twice,
+    a_coarse_key_is_shown_to_lose_a_notice_of_each_event,
     in_batches_too,
     what_can_never_be_handled_is_a_dead_letter,
+    what_fails_comes_again_until_it_succeeds,
+    what_always_fails_is_a_dead_letter,
+    what_was_stored_and_has_lost_its_key_is_a_dead_letter,
+    what_no_queue_takes_is_not_published,
     killed_in_the_middle_it_goes_on_where_it_was,
+    while_the_database_is_down_nothing_is_given_up,
+    while_the_database_can_only_be_read_nothing_is_given_up,
+    it_stops_while_the_database_is_down,
+    a_relay_stops_while_rabbitmq_does_not_answer,
     from_an_outbox_whose_relay_crashes,
 );
 
@@ -91,13 +105,17 @@ impl<'d> Rabbit<'d> {
         Channel::ALL.map(|channel| rabbit::queue(self.name, channel).to_string())
     }
 
+    async fn delete(&self, queue: &str) {
+        self.channel
+            .queue_delete(queue.into(), QueueDeleteOptions::default())
+            .await
+            .unwrap();
+    }
+
     async fn forget(&self) {
         let dead = format!("{}.dead", self.name);
         for queue in self.queues().into_iter().chain([dead]) {
-            self.channel
-                .queue_delete(queue.as_str().into(), QueueDeleteOptions::default())
-                .await
-                .unwrap();
+            self.delete(&queue).await;
         }
         self.channel
             .exchange_delete(
@@ -130,11 +148,32 @@ async fn all_is_handled(db: &Fresh, rabbit: &Rabbit<'_>) {
     until("the last is stored", async || db.number(stored).await == 2).await;
 }
 
-/// Nothing is left in the queues, and nothing comes back when the service has stopped.
-async fn everything_is_acknowledged(rabbit: &Rabbit<'_>) {
+/// Nothing comes back when the service has stopped: another gets what is published then, and no more.
+async fn everything_is_acknowledged(db: &Fresh, rabbit: &Rabbit<'_>) {
+    let service = service(db, &[]);
+    let marker = TransferCompleted {
+        id: "marker".to_owned(),
+        ..TransferCompleted::sample(1)
+    };
+    rabbit.publish(&[body(&marker)]).await;
+    let stored = "SELECT count(*) FROM notifications WHERE event_id = 'marker'";
+    until("the marker is stored", async || {
+        db.number(stored).await == 2
+    })
+    .await;
+    assert_eq!(
+        service.stop(),
+        "processed=2 duplicates=0 redelivered=0 rejected=0"
+    );
     for queue in rabbit.queues() {
         assert_eq!(rabbit.ready(&queue).await, 0, "{queue}");
     }
+}
+
+fn complaining(db: &Fresh) -> Running {
+    let mut command = db.program(env!("CARGO_BIN_EXE_rabbitmq"), &server("RABBITMQ"));
+    command.stderr(Stdio::piped());
+    Running::start(command, READY)
 }
 
 mod scenarios {
@@ -147,6 +186,26 @@ mod scenarios {
         twice(db, rabbit, "1").await;
     }
 
+    pub(super) async fn a_coarse_key_is_shown_to_lose_a_notice_of_each_event(
+        db: &Fresh,
+        rabbit: &Rabbit<'_>,
+    ) {
+        let mut command = db.program(env!("CARGO_BIN_EXE_rabbitmq"), &server("RABBITMQ"));
+        command.args(["--publish", "1"]);
+        let sent = "with the key `event.id` alone, EMAIL is sent";
+        let service = Running::start(command, sent);
+        service
+            .says("with the key `event.id` alone, PUSH is taken for a duplicate, and never sent");
+        service.says(READY);
+        all_is_handled(db, rabbit).await;
+        service.stop();
+        assert_eq!(
+            db.number(STORED).await,
+            4,
+            "and with the right key, it is sent"
+        );
+    }
+
     pub(super) async fn in_batches_too(db: &Fresh, rabbit: &Rabbit<'_>) {
         twice(db, rabbit, "16").await;
     }
@@ -156,7 +215,7 @@ mod scenarios {
         all_is_handled(db, rabbit).await;
         let last = service.stop();
         assert_eq!(last, "processed=42 duplicates=40 redelivered=0 rejected=0");
-        everything_is_acknowledged(rabbit).await;
+        everything_is_acknowledged(db, rabbit).await;
         assert_eq!(
             db.number("SELECT count(DISTINCT event_id) FROM notifications")
                 .await,
@@ -194,27 +253,184 @@ mod scenarios {
         assert_eq!(letters, [unread, refused]);
         let last = service.stop();
         assert_eq!(last, "processed=2 duplicates=0 redelivered=0 rejected=4");
-        everything_is_acknowledged(rabbit).await;
+        everything_is_acknowledged(db, rabbit).await;
+    }
+
+    pub(super) async fn what_fails_comes_again_until_it_succeeds(db: &Fresh, rabbit: &Rabbit<'_>) {
+        let service = service(db, &["--batch", "10"]);
+        db.run("ALTER TABLE notifications RENAME TO hidden").await;
+        rabbit.publish(&[body(&TransferCompleted::sample(1))]).await;
+        service.says("again");
+        db.run("ALTER TABLE hidden RENAME TO notifications").await;
+        until("it is stored", async || db.number(STORED).await == 2).await;
+        let last = service.stop();
+        assert!(last.starts_with("processed=2 duplicates=0 "), "{last}");
+        assert!(last.ends_with(" rejected=0"), "{last}");
+        everything_is_acknowledged(db, rabbit).await;
+        assert_eq!(rabbit.dead_letter().await, None);
+    }
+
+    /// Both of its notices, after the last delivery that the queue allows.
+    pub(super) async fn what_always_fails_is_a_dead_letter(db: &Fresh, rabbit: &Rabbit<'_>) {
+        let service = service(db, &["--batch", "10"]);
+        db.run("ALTER TABLE notifications ADD CHECK (cents <> 200)")
+            .await;
+        let refused = TransferCompleted {
+            cents: 200,
+            ..TransferCompleted::sample(1)
+        };
+        rabbit
+            .publish(&[body(&refused), body(&TransferCompleted::sample(2))])
+            .await;
+        let mut letters = Vec::new();
+        until("it is a dead letter", async || {
+            letters.extend(rabbit.dead_letter().await);
+            letters.len() == 2
+        })
+        .await;
+        assert_eq!(letters, [body(&refused), body(&refused)]);
+        let redelivered = 2 * (rabbit::DELIVERIES + 1);
+        assert_eq!(
+            service.stop(),
+            format!("processed=2 duplicates=0 redelivered={redelivered} rejected=0")
+        );
+        everything_is_acknowledged(db, rabbit).await;
+    }
+
+    /// The unique key of the table holds, and no redelivery is of use.
+    pub(super) async fn what_was_stored_and_has_lost_its_key_is_a_dead_letter(
+        db: &Fresh,
+        rabbit: &Rabbit<'_>,
+    ) {
+        let service = service(db, &[]);
+        let event = TransferCompleted::sample(1);
+        rabbit.publish(&[body(&event)]).await;
+        until("it is stored", async || db.number(STORED).await == 2).await;
+        let key = "transfer-1/EMAIL";
+        assert!(lookup(&db.pool, "notify", key).await.unwrap().is_some());
+        assert!(forget(&db.pool, "notify", key).await.unwrap());
+        rabbit.publish(&[body(&event)]).await;
+        let said = service.says("rejected");
+        assert!(said.contains("it was stored before"), "{said}");
+        all_is_handled(db, rabbit).await;
+        let mut letter = None;
+        until("it is a dead letter", async || {
+            letter = rabbit.dead_letter().await;
+            letter.is_some()
+        })
+        .await;
+        assert_eq!(letter, Some(body(&event)));
+        let last = service.stop();
+        assert_eq!(last, "processed=4 duplicates=1 redelivered=0 rejected=1");
+        assert_eq!(db.number(STORED).await, 4);
+        everything_is_acknowledged(db, rabbit).await;
+    }
+
+    pub(super) async fn what_no_queue_takes_is_not_published(_: &Fresh, rabbit: &Rabbit<'_>) {
+        for queue in rabbit.queues() {
+            rabbit.delete(&queue).await;
+        }
+        let event = body(&TransferCompleted::sample(1));
+        let refused = rabbit::publish(&rabbit.channel, rabbit.name, &[event]).await;
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("no queue for a message"), "{refused}");
     }
 
     pub(super) async fn killed_in_the_middle_it_goes_on_where_it_was(
         db: &Fresh,
         rabbit: &Rabbit<'_>,
     ) {
+        service(db, &[]).stop();
+        let held = database::hold_event(db, "transfer-100").await;
         let killed = service(db, &["--publish", "200"]);
-        until("some are stored", async || db.number(STORED).await > 20).await;
+        database::until_one_waits(db).await;
         killed.kill();
+        held.rollback().await.unwrap();
         db.until_idle().await;
         let before = db.number(STORED).await;
+        assert!((99..400).contains(&before), "{before}");
         let service = service(db, &["--batch", "50"]);
+        until("all are stored", async || db.number(STORED).await == 400).await;
         all_is_handled(db, rabbit).await;
-        assert_eq!(db.number(STORED).await, 402);
         let last = service.stop();
         assert!(
             last.starts_with(&format!("processed={} ", 402 - before)),
             "{before} and then {last}"
         );
-        everything_is_acknowledged(rabbit).await;
+        everything_is_acknowledged(db, rabbit).await;
+    }
+
+    pub(super) async fn while_the_database_is_down_nothing_is_given_up(
+        db: &Fresh,
+        rabbit: &Rabbit<'_>,
+    ) {
+        let service = complaining(db);
+        database::goes_down(db).await;
+        through_an_outage(db, rabbit, &service).await;
+        nothing_is_given_up(db, rabbit, service).await;
+    }
+
+    /// As after a failover to a standby: it answers, and nothing can be stored.
+    pub(super) async fn while_the_database_can_only_be_read_nothing_is_given_up(
+        db: &Fresh,
+        rabbit: &Rabbit<'_>,
+    ) {
+        let service = complaining(db);
+        database::can_only_be_read(db).await;
+        through_an_outage(db, rabbit, &service).await;
+        database::end_sessions(db).await;
+        nothing_is_given_up(db, rabbit, service).await;
+    }
+
+    async fn through_an_outage(db: &Fresh, rabbit: &Rabbit<'_>, service: &Running) {
+        let events: Vec<_> = (1..=10).map(TransferCompleted::sample).collect();
+        rabbit
+            .publish(&events.iter().map(body).collect::<Vec<_>>())
+            .await;
+        // More often than a message may be delivered.
+        for _ in 0..=rabbit::DELIVERIES {
+            service.complains("the database is not up");
+        }
+        database::comes_back(db).await;
+    }
+
+    async fn nothing_is_given_up(db: &Fresh, rabbit: &Rabbit<'_>, service: Running) {
+        until("all are stored", async || db.number(STORED).await == 20).await;
+        let last = service.stop();
+        assert_eq!(last, "processed=20 duplicates=0 redelivered=0 rejected=0");
+        everything_is_acknowledged(db, rabbit).await;
+        assert_eq!(rabbit.dead_letter().await, None);
+    }
+
+    pub(super) async fn it_stops_while_the_database_is_down(db: &Fresh, rabbit: &Rabbit<'_>) {
+        let service = complaining(db);
+        database::goes_down(db).await;
+        rabbit.publish(&[body(&TransferCompleted::sample(1))]).await;
+        service.complains("the database is not up");
+        assert_eq!(
+            service.stop(),
+            "processed=0 duplicates=0 redelivered=0 rejected=0"
+        );
+        database::comes_back(db).await;
+        let next = self::service(db, &[]);
+        until("it is stored", async || db.number(STORED).await == 2).await;
+        next.stop();
+    }
+
+    pub(super) async fn a_relay_stops_while_rabbitmq_does_not_answer(db: &Fresh, _: &Rabbit<'_>) {
+        let rabbit = Proxy::to(&server("RABBITMQ")).await;
+        let command = db.program(env!("CARGO_BIN_EXE_outbox"), &rabbit.url);
+        let relay = Running::start(command, "publishing to");
+        rabbit.freeze();
+        db.run("INSERT INTO outbox (body) VALUES ('{}')").await;
+        let free = "SELECT count(*) FROM (SELECT FROM outbox FOR UPDATE SKIP LOCKED) AS free";
+        until("it waits for the confirmation", async || {
+            db.number(free).await == 0
+        })
+        .await;
+        assert_eq!(relay.stop(), "published=0");
+        let unpublished = "SELECT count(*) FROM outbox WHERE published_at IS NULL";
+        assert_eq!(db.number(unpublished).await, 1);
     }
 
     pub(super) async fn from_an_outbox_whose_relay_crashes(db: &Fresh, rabbit: &Rabbit<'_>) {
@@ -226,7 +442,8 @@ mod scenarios {
             }
             Running::start(command, "publishing to")
         };
-        assert!(!outbox(Some("25")).ended().success(), "it crashes");
+        let (crashed, _) = outbox(Some("25")).ended();
+        assert!(!crashed.success(), "it crashes");
         let unpublished = "SELECT count(*) FROM outbox WHERE published_at IS NULL";
         assert_eq!(db.number(unpublished).await, 10, "published, and not noted");
         let relay = outbox(None);
@@ -236,6 +453,6 @@ mod scenarios {
         all_is_handled(db, rabbit).await;
         let last = service.stop();
         assert_eq!(last, "processed=62 duplicates=20 redelivered=0 rejected=0");
-        everything_is_acknowledged(rabbit).await;
+        everything_is_acknowledged(db, rabbit).await;
     }
 }

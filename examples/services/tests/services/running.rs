@@ -3,9 +3,11 @@
 #![allow(dead_code, reason = "the tests of one broker use a part of it")]
 
 use std::env;
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::io::{BufRead as _, BufReader, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sqlx::postgres::{PgConnectOptions, PgPool};
@@ -94,9 +96,12 @@ impl Fresh {
     }
 }
 
+/// Nothing here takes so long, on a machine that has other work, too.
+const PATIENCE: Duration = Duration::from_mins(1);
+
 /// Waits until something is so.
 pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let end = Instant::now() + Duration::from_mins(1);
+    let end = Instant::now() + PATIENCE;
     while !is_so().await {
         assert!(Instant::now() < end, "not within a minute: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -106,40 +111,57 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 /// A program that runs. Dropped, it is killed.
 pub(crate) struct Running {
     child: Child,
-    said: BufReader<ChildStdout>,
+    said: Lines,
+    /// If the command has a pipe for them.
+    complaints: Option<Lines>,
 }
 
 impl Running {
     /// Starts it, and waits until it says that it is ready.
-    pub(crate) fn start(mut command: Command, ready: &str) -> Self {
+    pub(crate) fn start(command: Command, ready: &str) -> Self {
+        Self::start_and_hear(command, ready).0
+    }
+
+    /// Starts it, and returns the line in which it says that it is ready, too.
+    pub(crate) fn start_and_hear(mut command: Command, ready: &str) -> (Self, String) {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let said = BufReader::new(child.stdout.take().unwrap());
-        let mut running = Self { child, said };
-        running.says(ready);
-        running
+        let running = Self {
+            said: Lines::of(child.stdout.take().unwrap()),
+            complaints: child.stderr.take().map(Lines::of),
+            child,
+        };
+        let line = running.says(ready);
+        (running, line)
     }
 
-    /// Waits until it says that.
-    pub(crate) fn says(&mut self, word: &str) {
-        while !self.line().expect(word).starts_with(word) {}
+    /// Waits until it says that, and returns the line.
+    pub(crate) fn says(&self, word: &str) -> String {
+        self.said.until(word, |line| line.starts_with(word))
     }
 
-    fn line(&mut self) -> Option<String> {
-        let mut line = String::new();
-        let length = self.said.read_line(&mut line).unwrap();
-        (length > 0).then(|| line.trim_end().to_owned())
+    /// Says whether it has said that by now, since it was asked last.
+    pub(crate) fn has_said(&self, word: &str) -> bool {
+        self.said.0.try_iter().any(|line| line.starts_with(word))
     }
 
-    /// Stops it as a supervisor does, and returns its last line.
-    pub(crate) fn stop(mut self) -> String {
+    /// Waits until it complains of that.
+    pub(crate) fn complains(&self, word: &str) {
+        let complaints = self.complaints.as_ref().expect("there is a pipe");
+        complaints.until(word, |line| line.contains(word));
+    }
+
+    /// Sends it a signal: `TERM`, as a supervisor does.
+    pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
-        let kill = Command::new("kill").args(["-s", "TERM", &pid]).status();
+        let kill = Command::new("kill").args(["-s", name, &pid]).status();
         assert!(kill.unwrap().success());
-        let mut last = String::new();
-        while let Some(line) = self.line() {
-            last = line;
-        }
-        let status = self.child.wait().unwrap();
+    }
+
+    /// Stops it, and returns its last line.
+    pub(crate) fn stop(self) -> String {
+        self.signal("TERM");
+        let (status, said) = self.ended();
+        let last = said.last().cloned().unwrap_or_default();
         assert!(status.success(), "{status}, after `{last}`");
         last
     }
@@ -150,10 +172,11 @@ impl Running {
         self.child.wait().unwrap();
     }
 
-    /// Waits until it ends by itself.
-    pub(crate) fn ended(mut self) -> ExitStatus {
-        while self.line().is_some() {}
-        self.child.wait().unwrap()
+    /// Waits until it ends by itself, and returns what it has said since.
+    pub(crate) fn ended(mut self) -> (ExitStatus, Vec<String>) {
+        let said = std::iter::from_fn(|| self.said.next("it ends")).collect();
+        // With its output it closes all else.
+        (self.child.wait().unwrap(), said)
     }
 }
 
@@ -161,6 +184,37 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// What it writes to a pipe, read by a thread, so that waiting for it has an end.
+struct Lines(Receiver<String>);
+
+impl Lines {
+    fn of(pipe: impl Read + Send + 'static) -> Self {
+        let (told, lines) = channel();
+        thread::spawn(move || {
+            let lines = BufReader::new(pipe).lines();
+            lines.map_while(Result::ok).for_each(|line| {
+                // A test that listens no more lets it write on.
+                let _ = told.send(line);
+            });
+        });
+        Self(lines)
+    }
+
+    fn until(&self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
+        let mut lines = std::iter::from_fn(|| self.next(what));
+        let line = lines.find(|line| is_it(line));
+        line.unwrap_or_else(|| panic!("it ended before: {what}"))
+    }
+
+    fn next(&self, what: &str) -> Option<String> {
+        match self.0.recv_timeout(PATIENCE) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("not within a minute: {what}"),
+        }
     }
 }
 

@@ -15,12 +15,17 @@ use sqlx::{ColumnIndex, Database, Decode, Row, Type};
 
 use crate::backstop::TableName;
 
+mod expression;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod sql;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+
+pub(crate) use expression::Expression;
+pub(crate) use sql::same;
 
 /// The seam between the check of a backstop and one database's catalog.
 pub trait Catalog: Database {
@@ -31,6 +36,10 @@ pub trait Catalog: Database {
     const EXACTLY: &'static str;
     /// Whether the names of columns are the same in either case.
     const FOLDS_NAMES: bool;
+    /// What takes the meaning from the character that follows, in a string.
+    const ESCAPE: Option<char>;
+    /// Whether a name may stand in brackets.
+    const HAS_BRACKETS: bool;
 
     /// Describes a table. `None`: there is none.
     fn describe(
@@ -64,6 +73,11 @@ pub struct Relation {
     pub(crate) is_table: bool,
     pub(crate) columns: Vec<Column>,
     pub(crate) uniques: Vec<Unique>,
+    /// The columns, or expressions, that say in which partition a row is: every unique
+    /// index needs them.
+    pub(crate) partitioned_by: Vec<String>,
+    /// Tables whose rows are its rows too, and which its indexes do not cover; quoted.
+    pub(crate) heirs: Vec<String>,
 }
 
 /// One of its columns.
@@ -73,13 +87,22 @@ pub struct Column {
     pub(crate) is_nullable: bool,
     /// By what different values of it are equal.
     pub(crate) folding: Option<String>,
-    /// Its type as it would have to be, for [`Catalog::refuse_null`] and
-    /// [`Catalog::compare_exactly`].
+    /// Whether `=` tells different values of it apart, in a WHERE.
+    pub(crate) is_exact: bool,
+    /// What makes its value, where that is no statement.
+    pub(crate) generated: Option<Expression>,
+    /// What it would have to be to compare exactly, for [`Catalog::compare_exactly`].
     #[cfg_attr(
         not(any(feature = "mysql", feature = "postgres")),
         expect(dead_code, reason = "SQLite changes no column")
     )]
-    pub(crate) definition: String,
+    pub(crate) exactly: String,
+    /// Its definition, as far as the database shows it.
+    #[cfg_attr(
+        not(feature = "mysql"),
+        expect(dead_code, reason = "only MySQL defines a column anew to change it")
+    )]
+    pub(crate) shown: String,
 }
 
 /// One of its unique indexes.
@@ -89,10 +112,30 @@ pub struct Unique {
     pub(crate) kind: Kind,
     pub(crate) flaw: Option<Flaw>,
     pub(crate) nulls: Nulls,
-    /// Its columns; expressions are not among them.
     pub(crate) parts: Vec<Part>,
-    /// Columns that occur in its expressions and its WHERE, or may do so.
-    pub(crate) mentioned: Vec<String>,
+    /// Its WHERE.
+    pub(crate) filter: Option<Expression>,
+}
+
+impl Part {
+    /// The column that it is.
+    #[cfg(any(feature = "mysql", feature = "sqlite"))]
+    fn column(&self) -> Option<&str> {
+        match self {
+            Self::Column { name, .. } => Some(name),
+            Self::Expression(_) => None,
+        }
+    }
+}
+
+impl Unique {
+    /// Whether different values of the column are equal to it.
+    pub(crate) fn folds(&self, column: &str) -> bool {
+        self.parts.iter().any(|part| match part {
+            Part::Column { name, folding } => name == column && folding.is_some(),
+            Part::Expression(_) => false,
+        })
+    }
 }
 
 /// What stands behind a unique index.
@@ -102,6 +145,8 @@ pub(crate) enum Kind {
     Index,
     /// A unique constraint.
     Constraint,
+    /// An exclusion constraint.
+    Exclusion,
     /// The primary key.
     PrimaryKey,
 }
@@ -109,16 +154,16 @@ pub(crate) enum Kind {
 /// Why a unique index does not guard what its columns say, or not now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Flaw {
-    /// It has an expression.
-    Expression,
-    /// It has a WHERE.
-    Partial,
     /// Its making was not finished, but it refuses what comes new.
     Invalid,
     /// Its making was not finished, and it refuses nothing.
     Unready,
     /// It is looked at when the transaction ends.
     Deferred,
+    /// It passes over what it should refuse.
+    Ignores,
+    /// It lets what it should refuse take the place of what is there.
+    Replaces,
 }
 
 /// Whether two NULLs are two values.
@@ -130,15 +175,21 @@ pub(crate) enum Nulls {
     Equal,
 }
 
-/// A column of an index.
+/// What an index compares.
 #[derive(Debug)]
-pub(crate) struct Part {
-    pub(crate) column: String,
-    /// By what different values of it are equal.
-    pub(crate) folding: Option<String>,
+pub(crate) enum Part {
+    /// A column.
+    Column {
+        name: String,
+        /// By what different values of it are equal.
+        folding: Option<String>,
+    },
+    /// An expression, or a column by another operator than `=`.
+    Expression(Expression),
 }
 
-/// The rows of the statements `COLUMNS`: name, is nullable, what folds it, definition.
+/// The rows of the statements `COLUMNS`: name, is nullable, what folds it, what makes it,
+/// what it would have to be.
 fn columns<'r, R: Row>(rows: &'r [R]) -> Result<Vec<Column>, sqlx::Error>
 where
     usize: ColumnIndex<R>,
@@ -146,19 +197,24 @@ where
     String: Decode<'r, R::Database> + Type<R::Database>,
 {
     let column = |row: &'r R| {
+        let folding: Option<String> = row.try_get(2)?;
+        let generated: Option<String> = row.try_get(3)?;
         Ok(Column {
             name: row.try_get(0)?,
             is_nullable: row.try_get(1)?,
-            folding: row.try_get(2)?,
-            definition: row.try_get(3)?,
+            is_exact: folding.is_none(),
+            folding,
+            generated: generated.map(Expression::new),
+            exactly: row.try_get(4)?,
+            shown: String::new(),
         })
     };
     rows.iter().map(column).collect()
 }
 
-/// The rows of the statements `UNIQUES`, in order, one for each column of an index:
-/// name, kind and flaw of the index, whether its NULLs are equal, the column, whether
-/// it is a part or mentioned, what folds it.
+/// The rows of the statements `UNIQUES`, in order, one for each part of an index: name,
+/// kind and flaw of the index, whether its NULLs are equal, its WHERE; the column, what
+/// folds it, or else the expression.
 fn uniques<'r, R: Row>(rows: &'r [R]) -> Result<Vec<Unique>, sqlx::Error>
 where
     usize: ColumnIndex<R>,
@@ -168,29 +224,25 @@ where
     let mut uniques: Vec<Unique> = Vec::new();
     for row in rows {
         let name: String = row.try_get(0)?;
-        let flaw = flaw(&row.try_get::<String, _>(2)?);
-        if uniques.last().is_none_or(|unique| unique.name != name) {
-            uniques.push(Unique {
+        let part = match row.try_get(5)? {
+            Some(name) => Part::Column {
+                name,
+                folding: row.try_get(6)?,
+            },
+            None => Part::Expression(Expression::new(
+                row.try_get::<Option<String>, _>(7)?.unwrap_or_default(),
+            )),
+        };
+        match uniques.last_mut().filter(|unique| unique.name == name) {
+            Some(unique) => unique.parts.push(part),
+            None => uniques.push(Unique {
                 name,
                 kind: kind(&row.try_get::<String, _>(1)?),
-                flaw,
+                flaw: flaw(&row.try_get::<String, _>(2)?),
                 nulls: nulls(row.try_get(3)?),
-                parts: Vec::new(),
-                mentioned: Vec::new(),
-            });
-        }
-        let Some(unique) = uniques.last_mut() else {
-            continue;
-        };
-        unique.flaw = unique.flaw.or(flaw);
-        let Some(column) = row.try_get(4)? else {
-            continue;
-        };
-        if row.try_get(5)? {
-            let folding = row.try_get(6)?;
-            unique.parts.push(Part { column, folding });
-        } else {
-            unique.mentioned.push(column);
+                parts: vec![part],
+                filter: row.try_get::<Option<String>, _>(4)?.map(Expression::new),
+            }),
         }
     }
     Ok(uniques)
@@ -200,14 +252,13 @@ fn kind(text: &str) -> Kind {
     match text {
         "primary key" => Kind::PrimaryKey,
         "constraint" => Kind::Constraint,
+        "exclusion" => Kind::Exclusion,
         _ => Kind::Index,
     }
 }
 
 fn flaw(text: &str) -> Option<Flaw> {
     match text {
-        "expression" => Some(Flaw::Expression),
-        "partial" => Some(Flaw::Partial),
         "invalid" => Some(Flaw::Invalid),
         "unready" => Some(Flaw::Unready),
         "deferred" => Some(Flaw::Deferred),

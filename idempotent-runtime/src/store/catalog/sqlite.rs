@@ -1,32 +1,35 @@
-//! SQLite: pragmas, as tables. What an index mentions they do not tell: it is
-//! looked for in the text of the statement that made it.
+//! SQLite: pragmas, as tables, and for what they do not tell the statements that made
+//! the table and its indexes.
 
 use sqlx::sqlite::{Sqlite, SqliteConnection};
-use sqlx::{AssertSqlSafe, query, query_as, query_scalar};
+use sqlx::{AssertSqlSafe, Row as _, query, query_as, query_scalar};
 
-use super::{Catalog, Column, Kind, Relation, Unique, columns, uniques};
+use super::{Catalog, Column, Kind, Part, Relation, Unique, columns, uniques};
 use crate::backstop::TableName;
 
+mod made;
+
+use made::Made;
+
 /// In the order in which a bare name is looked up.
-const TABLE: &str = "SELECT schema, type = 'table' FROM pragma_table_list WHERE name = ?2 COLLATE NOCASE \
+const TABLE: &str = "SELECT schema, type = 'table', strict FROM pragma_table_list WHERE name = ?2 COLLATE NOCASE \
      AND (?1 IS NULL OR schema = ?1 COLLATE NOCASE) ORDER BY schema <> 'temp', schema <> 'main' LIMIT 1";
-/// A primary key without an index is the number of the row, and never NULL. Collations are told of
-/// indexes only.
+/// A primary key without an index is the number of the row, and never NULL.
 const COLUMNS: &str = "SELECT name, NOT (\"notnull\" OR pk AND NOT EXISTS \
-     (SELECT 1 FROM pragma_index_list(?1, ?2) WHERE origin = 'pk')), NULL, '' FROM pragma_table_xinfo(?1, ?2) ORDER BY cid";
+     (SELECT 1 FROM pragma_index_list(?1, ?2) WHERE origin = 'pk')), NULL, NULL, '', upper(type), hidden \
+     FROM pragma_table_xinfo(?1, ?2) ORDER BY cid";
 /// Column -1 is the number of the row, -2 an expression.
-const UNIQUES: &str = "WITH l AS MATERIALIZED (SELECT l.name, CASE l.origin WHEN 'pk' THEN 'primary key' WHEN 'u' THEN 'constraint' \
-     ELSE 'index' END AS kind, CASE WHEN EXISTS (SELECT 1 FROM pragma_index_xinfo(l.name, ?2) AS x WHERE x.key AND x.cid = -2) \
-     THEN 'expression' WHEN l.partial THEN 'partial' ELSE '' END AS flaw FROM pragma_index_list(?1, ?2) AS l WHERE l.\"unique\"), \
+const UNIQUES: &str = "WITH l AS MATERIALIZED (SELECT name, CASE origin WHEN 'pk' THEN 'primary key' WHEN 'u' THEN 'constraint' \
+     ELSE 'index' END AS kind FROM pragma_index_list(?1, ?2) WHERE \"unique\"), \
      c AS MATERIALIZED (SELECT name, pk FROM pragma_table_xinfo(?1, ?2)) \
-     SELECT l.name, l.kind, l.flaw, 0, CASE x.cid WHEN -1 THEN (SELECT c.name FROM c WHERE c.pk) ELSE x.name END, 1, \
-     CASE WHEN x.coll <> 'BINARY' THEN 'collation `' || x.coll || '`' END, x.seqno \
-     FROM l JOIN pragma_index_xinfo(l.name, ?2) AS x WHERE x.key AND x.cid > -2 \
-     UNION ALL SELECT l.name, l.kind, l.flaw, 0, c.name, 0, NULL, 1000 FROM l JOIN {schema}.sqlite_master AS m \
-     ON m.type = 'index' AND m.name = l.name LEFT JOIN c \
-     ON instr(lower(substr(m.sql, instr(m.sql, '('))), lower(c.name)) WHERE l.flaw <> '' \
-     UNION ALL SELECT '', 'primary key', '', 0, c.name, 1, NULL, 0 FROM c \
-     WHERE c.pk AND NOT EXISTS (SELECT 1 FROM l WHERE l.kind = 'primary key') ORDER BY 1, 8";
+     SELECT l.name, l.kind, '', 0, NULL, CASE x.cid WHEN -1 THEN (SELECT c.name FROM c WHERE c.pk) ELSE x.name END, \
+     CASE WHEN upper(x.coll) <> 'BINARY' THEN 'collation `' || x.coll || '`' END, NULL, x.seqno \
+     FROM l JOIN pragma_index_xinfo(l.name, ?2) AS x WHERE x.key \
+     UNION ALL SELECT '', 'primary key', '', 0, NULL, c.name, NULL, NULL, 0 FROM c \
+     WHERE c.pk AND NOT EXISTS (SELECT 1 FROM l WHERE l.kind = 'primary key') ORDER BY 1, 9";
+/// The table's own comes first.
+const STATEMENTS: &str = "SELECT name, sql FROM {schema}.sqlite_master WHERE tbl_name = ?1 COLLATE NOCASE \
+     AND type IN ('table', 'index') AND sql IS NOT NULL ORDER BY type = 'index'";
 const NAMESAKES: &str = "SELECT schema || '.' || name FROM pragma_table_list \
      WHERE name = ?1 COLLATE NOCASE ORDER BY 1 LIMIT 5";
 
@@ -34,17 +37,19 @@ impl Catalog for Sqlite {
     const QUOTE: char = '"';
     const EXACTLY: &'static str = " COLLATE BINARY";
     const FOLDS_NAMES: bool = true;
+    const ESCAPE: Option<char> = None;
+    const HAS_BRACKETS: bool = true;
 
     async fn describe(
         conn: &mut SqliteConnection,
         table: &TableName,
     ) -> Result<Option<Relation>, sqlx::Error> {
-        let found: Option<(String, bool)> = query_as(TABLE)
+        let found: Option<(String, bool, bool)> = query_as(TABLE)
             .bind(table.schema())
             .bind(table.name())
             .fetch_optional(&mut *conn)
             .await?;
-        let Some((schema, is_table)) = found else {
+        let Some((schema, is_table, is_strict)) = found else {
             return Ok(None);
         };
         let described = query(COLUMNS)
@@ -52,16 +57,42 @@ impl Catalog for Sqlite {
             .bind(&schema)
             .fetch_all(&mut *conn)
             .await?;
-        let quoted = TableName::bare(&schema).quoted(Self::QUOTE);
-        let indexed = query(AssertSqlSafe(UNIQUES.replace("{schema}", &quoted)))
+        let indexed = query(UNIQUES)
             .bind(table.name())
             .bind(&schema)
+            .fetch_all(&mut *conn)
+            .await?;
+        let quoted = TableName::bare(&schema).quoted(Self::QUOTE);
+        let statements = AssertSqlSafe(STATEMENTS.replace("{schema}", &quoted));
+        let statements: Vec<(String, String)> = query_as(statements)
+            .bind(table.name())
             .fetch_all(conn)
             .await?;
+        let made = |of: &str| statements.iter().find(|(name, _)| name == of);
+        let table = Made::by(statements.first().map_or("", |(_, sql)| sql));
+        let mut columns = columns(&described)?;
+        for (column, row) in columns.iter_mut().zip(&described) {
+            let declared: String = row.try_get(5)?;
+            column.folding = affinity(&declared, is_strict).map(str::to_owned);
+            column.is_exact = column.folding.is_none() && table.compares_bytes(&column.name);
+            if row.try_get::<i64, _>(6)? > 1 {
+                column.generated = table.generated(&column.name);
+            }
+        }
+        let mut uniques = uniques(&indexed)?;
+        for unique in &mut uniques {
+            match made(&unique.name) {
+                Some((_, sql)) if unique.kind == Kind::Index => read_index(unique, &Made::by(sql)),
+                _ => read_constraint(unique, &table),
+            }
+            read_affinity(unique, &columns);
+        }
         Ok(Some(Relation {
             is_table,
-            columns: columns(&described)?,
-            uniques: uniques(&indexed)?,
+            columns,
+            uniques,
+            partitioned_by: Vec::new(),
+            heirs: Vec::new(),
         }))
     }
 
@@ -91,7 +122,9 @@ impl Catalog for Sqlite {
                 let index = table.sibling(&unique.name).quoted(Self::QUOTE);
                 format!("run DROP INDEX {index}")
             }
-            Kind::Constraint => "make the table anew without that constraint".to_owned(),
+            Kind::Constraint | Kind::Exclusion => {
+                "make the table anew without that constraint".to_owned()
+            }
             Kind::PrimaryKey => "make the table anew with another primary key".to_owned(),
         }
     }
@@ -101,6 +134,48 @@ impl Catalog for Sqlite {
     }
 
     fn compare_exactly(_table: &TableName, column: &Column) -> String {
-        format!("make the table anew with `{}` COLLATE BINARY", column.name)
+        format!("make the table anew with `{}` TEXT", column.name)
+    }
+}
+
+/// By what numbers in a text of digits are equal, of a column so declared, for which
+/// `'007'` is 7. Those of an integer's are the rule, and no text.
+fn affinity(declared: &str, is_strict: bool) -> Option<&'static str> {
+    let has = |words: &[&str]| words.iter().any(|word| declared.contains(word));
+    if declared.is_empty() || has(&["INT", "CHAR", "CLOB", "TEXT", "BLOB"]) {
+        None
+    } else if has(&["REAL", "FLOA", "DOUB"]) {
+        Some("affinity REAL")
+    } else {
+        // It keeps everything as it comes in a table that is strict.
+        (!is_strict).then_some("affinity NUMERIC")
+    }
+}
+
+fn read_index(unique: &mut Unique, made: &Made<'_>) {
+    let (expressions, filter) = made.index();
+    unique.filter = filter;
+    for (part, made) in unique.parts.iter_mut().zip(expressions) {
+        if let Part::Expression(expression) = part {
+            *expression = made;
+        }
+    }
+}
+
+fn read_constraint(unique: &mut Unique, table: &Made<'_>) {
+    let columns: Vec<_> = unique.parts.iter().filter_map(Part::column).collect();
+    let conflicts = table.conflicts();
+    let conflict = conflicts.iter().find(|conflict| conflict.is_of(&columns));
+    unique.flaw = conflict.map(|conflict| conflict.flaw);
+}
+
+fn read_affinity(unique: &mut Unique, columns: &[Column]) {
+    for part in &mut unique.parts {
+        if let Part::Column { name, folding } = part
+            && folding.is_none()
+        {
+            let column = columns.iter().find(|column| column.name == *name);
+            *folding = column.and_then(|column| column.folding.clone());
+        }
     }
 }

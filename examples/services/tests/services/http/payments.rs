@@ -1,12 +1,10 @@
 //! `payments_api`.
 
-use std::time::Duration;
-
 use reqwest::header::HeaderMap;
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
 
-use crate::http::database::{comes_back, goes_down, hold, run, until_one_waits};
+use crate::database::{comes_back, goes_down, hold, run, until_one_waits};
 use crate::http::server::{Server, refuses_to_start};
 use crate::running::{Fresh, until};
 
@@ -59,6 +57,9 @@ async fn send(request: RequestBuilder) -> Answer {
             text(&headers, "www-authenticate").as_deref(),
             Some("Bearer")
         );
+    }
+    if status == 405 {
+        assert_eq!(text(&headers, "allow").as_deref(), Some("POST"));
     }
     let answer = Answer {
         status,
@@ -132,6 +133,7 @@ async fn what_is_no_request_is_refused_and_not_stored(db: &Fresh) {
     let missing = send(with_body(of_acme(&server), &body)).await;
     assert_eq!(missing.status, 400);
     assert!(missing.body.contains("Idempotency-Key is missing"));
+    assert!(missing.body.contains("24 hours"), "the expiry is published");
     let two = with_body(keyed(&server).header("Idempotency-Key", "two"), &body);
     assert_eq!(send(two).await.status, 400);
 
@@ -155,6 +157,11 @@ async fn what_is_no_request_is_refused_and_not_stored(db: &Fresh) {
     assert_eq!(send(text).await.status, 415);
     let large = json!({ "to": "a".repeat(16 * 1024), "cents": 1200 });
     assert_eq!(send(with_body(keyed(&server), &large)).await.status, 413);
+
+    let elsewhere = Client::new().post(format!("{}/payment", server.url));
+    assert_eq!(send(elsewhere).await.status, 404);
+    let read = Client::new().get(format!("{}/payments", server.url));
+    assert_eq!(send(read).await.status, 405);
 
     assert_eq!(db.number(PAYMENTS).await, 0);
     assert_eq!(db.number(KEYS).await, 0);
@@ -221,14 +228,20 @@ async fn a_request_in_flight_is_a_conflict(db: &Fresh) {
     let lock = hold(db, LOCK).await;
     let first = tokio::spawn(send(request(&server, "one")));
     until_one_waits(db).await;
-    for _ in 0..3 {
-        let answer = tokio::time::timeout(Duration::from_secs(2), send(request(&server, "one")));
-        assert_eq!(answer.await.expect("it is told at once").status, 409);
-    }
-    // Also with another payload: what the first one is will be known when it has ended.
+    // The first cannot end before the lock does: they do not wait for it. Also with another payload:
+    // what the first one is will be known when it has ended.
     let other = json!({ "to": "bob", "cents": 1 });
-    let other = send(request(&server, "one").json(&other)).await;
-    assert_eq!(other.status, 409);
+    let others = [
+        request(&server, "one"),
+        request(&server, "one"),
+        request(&server, "one").json(&other),
+    ];
+    let others = others.map(|request| tokio::spawn(send(request)));
+    for other in others {
+        let answer = other.await.expect("it is answered");
+        assert_eq!(answer.status, 409);
+        assert!(answer.body.contains("24 hours"), "{}", answer.body);
+    }
     lock.rollback().await.expect("it lets go");
     let first = first.await.expect("it is answered");
     assert_eq!((first.status, first.is_replayed), (201, false));
@@ -298,9 +311,10 @@ async fn crashes_under_load_pay_once_each(db: &Fresh) {
             .map(|key| tokio::spawn(request(&server, key).send()))
             .collect();
         // Not before it is in the middle of it.
-        while db.number(PAYMENTS).await < expected + 2 {
-            tokio::task::yield_now().await;
-        }
+        until("some are paid", async || {
+            db.number(PAYMENTS).await >= expected + 2
+        })
+        .await;
         server.crash();
         for request in sent {
             let _ = request.await.expect("it ends, one way or the other");
@@ -347,9 +361,30 @@ async fn asked_to_stop_it_ends_what_it_began(db: &Fresh) {
     assert_eq!(begun.await.expect("it is answered").status, 201);
     let (status, shown) = server.ended();
     assert!(status.success());
-    assert!(shown.contains("201 "), "{shown}");
-    assert!(shown.ends_with("stopped\n"), "{shown}");
+    let paid = shown.iter().filter(|line| line.starts_with("201 "));
+    assert_eq!(paid.count(), 1, "{shown:?}");
+    assert_eq!(shown.last().map(String::as_str), Some("stopped"));
     assert_eq!(db.number(PAYMENTS).await, 1);
+}
+
+/// With a statement that no time limit of the service ends.
+async fn asked_to_stop_it_does_not_wait_for_ever(db: &Fresh) {
+    const SLEEPING: &str = "SELECT count(*) FROM pg_stat_activity \
+                            WHERE datname = current_database() AND wait_event = 'PgSleep'";
+
+    let server = start(db);
+    let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS \
+                'BEGIN PERFORM pg_sleep(600); RETURN NEW; END'; \
+                CREATE TRIGGER slow BEFORE INSERT ON payments FOR EACH ROW EXECUTE FUNCTION slow()";
+    run(db, slow).await;
+    let begun = tokio::spawn(request(&server, "one").send());
+    until("it is begun", async || db.number(SLEEPING).await == 1).await;
+    server.terminate();
+    let (status, shown) = server.ended();
+    assert!(status.success());
+    assert_eq!(shown, ["stopped"]);
+    assert!(begun.await.expect("it ends").is_err(), "it is cut off");
+    assert_eq!(db.number(PAYMENTS).await, 0);
 }
 
 on_postgres!(
@@ -364,6 +399,7 @@ on_postgres!(
     crashes_under_load_pay_once_each,
     while_the_database_is_down_nothing_is_lost,
     asked_to_stop_it_ends_what_it_began,
+    asked_to_stop_it_does_not_wait_for_ever,
 );
 
 #[test]

@@ -1,74 +1,40 @@
 //! A service as a person starts it: a process.
 
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread::{self, JoinHandle};
+use std::process::{Command, ExitStatus};
 
-use crate::running::Fresh;
+use crate::running::{Fresh, Running};
 
 /// A service that listens.
 pub(crate) struct Server {
-    process: Child,
+    process: Running,
     pub(crate) url: String,
-    shown: Option<JoinHandle<String>>,
 }
 
 impl Server {
     /// Starts it, and waits until it listens.
     pub(crate) fn start(program: &str, (variable, secret): (&str, &str), db: &Fresh) -> Self {
-        let mut process = Command::new(program)
-            .args(["--listen", "127.0.0.1:0", "--database", &db.url()])
-            .env(variable, secret)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let mut stdout = BufReader::new(process.stdout.take().expect("it is a pipe"));
-        let mut line = String::new();
-        stdout.read_line(&mut line).expect("it is a text");
-        let url = line
-            .strip_prefix("listening on ")
-            .and_then(|rest| rest.split(';').next())
-            .unwrap_or_else(|| panic!("it does not listen: {line}"))
-            .to_owned();
-        let shown = thread::spawn(move || {
-            let mut rest = String::new();
-            stdout.read_to_string(&mut rest).expect("it is a text");
-            rest
-        });
-        Self {
-            process,
-            url,
-            shown: Some(shown),
-        }
+        let mut command = Command::new(program);
+        command.args(["--listen", "127.0.0.1:0", "--database", &db.url()]);
+        command.env(variable, secret);
+        let (process, line) = Running::start_and_hear(command, "listening on ");
+        let url = line.trim_start_matches("listening on ").split(';').next();
+        let url = url.expect("there is an address").to_owned();
+        Self { process, url }
     }
 
     /// Asks it to end, as a supervisor does.
     pub(crate) fn terminate(&self) {
-        let killed = Command::new("kill")
-            .arg(self.process.id().to_string())
-            .status()
-            .expect("there is `kill`");
-        assert!(killed.success());
+        self.process.signal("TERM");
     }
 
     /// Waits until it has ended; what it has shown, too.
-    pub(crate) fn ended(mut self) -> (ExitStatus, String) {
-        let status = self.process.wait().expect("it ends");
-        let shown = self.shown.take().expect("it is taken once");
-        (status, shown.join().expect("it is read"))
+    pub(crate) fn ended(self) -> (ExitStatus, Vec<String>) {
+        self.process.ended()
     }
 
     /// Ends it as a crash does (SIGKILL).
-    pub(crate) fn crash(mut self) {
-        self.process.kill().expect("it is ours");
-        self.process.wait().expect("it ends");
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+    pub(crate) fn crash(self) {
+        self.process.kill();
     }
 }
 

@@ -1,0 +1,121 @@
+//! What the processes of a storm print.
+
+use std::str::{FromStr, SplitWhitespace};
+
+use crate::error::Error;
+
+/// A line of a process.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Said {
+    /// All up to this place in the order are confirmed.
+    Confirmed(u64),
+    Handled(Handled),
+    /// So many keys are gone.
+    Pruned(u64),
+    /// What the storm did to it; it passes.
+    Trouble(String),
+    Audited(Audited),
+}
+
+/// How many deliveries were handled, as far as anybody lived to tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Handled {
+    pub(super) processed: u64,
+    pub(super) duplicates: u64,
+    /// Given back, for the database was down.
+    pub(super) again: u64,
+}
+
+/// What the audit has found.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Audited {
+    pub(super) lost: u64,
+    pub(super) doubled: u64,
+    pub(super) postings: u64,
+    pub(super) keys: u64,
+    pub(super) cents: u64,
+    pub(super) expected_cents: u64,
+}
+
+impl Said {
+    pub(super) fn parse(line: &str) -> Result<Self, Error> {
+        let refuse = || Error::new(format!("a process says `{line}`, which is not expected"));
+        Self::read(line).ok_or_else(refuse)
+    }
+
+    fn read(line: &str) -> Option<Self> {
+        let (kind, rest) = line.split_once(' ')?;
+        let mut words = rest.split_whitespace();
+        let said = match kind {
+            "confirmed" => Self::Confirmed(number(&mut words)?),
+            "handled" => Self::Handled(Handled {
+                processed: number(&mut words)?,
+                duplicates: number(&mut words)?,
+                again: number(&mut words)?,
+            }),
+            "pruned" => Self::Pruned(number(&mut words)?),
+            "trouble" => return Some(Self::Trouble(rest.to_owned())),
+            "audited" => Self::Audited(Audited {
+                lost: number(&mut words)?,
+                doubled: number(&mut words)?,
+                postings: number(&mut words)?,
+                keys: number(&mut words)?,
+                cents: number(&mut words)?,
+                expected_cents: number(&mut words)?,
+            }),
+            _ => return None,
+        };
+        words.next().is_none().then_some(said)
+    }
+}
+
+fn number<T: FromStr>(words: &mut SplitWhitespace<'_>) -> Option<T> {
+    words.next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read() {
+        let read = |line| Said::parse(line).map_err(|error| error.to_string());
+        assert_eq!(read("confirmed 700"), Ok(Said::Confirmed(700)));
+        assert_eq!(read("pruned 50"), Ok(Said::Pruned(50)));
+        let handled = Handled {
+            processed: 16,
+            duplicates: 3,
+            again: 1,
+        };
+        assert_eq!(read("handled 16 3 1"), Ok(Said::Handled(handled)));
+        let trouble = Said::Trouble("it hangs up".to_owned());
+        assert_eq!(read("trouble it hangs up"), Ok(trouble));
+        let audited = Audited {
+            lost: 1,
+            doubled: 2,
+            postings: 3,
+            keys: 4,
+            cents: 5,
+            expected_cents: 6,
+        };
+        assert_eq!(read("audited 1 2 3 4 5 6"), Ok(Said::Audited(audited)));
+    }
+
+    #[test]
+    fn other_lines_are_refused() {
+        for line in [
+            "",
+            "confirmed",
+            "confirmed x",
+            "pruned 1 2",
+            "handled 1 2",
+            "done 1",
+        ] {
+            let error = Said::parse(line).unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!("a process says `{line}`, which is not expected")
+            );
+        }
+    }
+}
