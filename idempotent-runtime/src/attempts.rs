@@ -57,7 +57,7 @@ impl<'p, DB: Store> Attempts<'p, DB> {
         Self {
             pool,
             options,
-            tries: 5,
+            tries: TRIES,
         }
     }
 
@@ -160,6 +160,9 @@ impl<'p, DB: Store> IntoAttempts<'p> for Attempts<'p, DB> {
         self
     }
 }
+
+/// How often it is tried in all, unless the caller says how often.
+pub(crate) const TRIES: u32 = 5;
 
 /// The pauses between attempts: doubling from 10 ms to 1 s, each cut by up to
 /// half at random, so that two victims of one deadlock do not meet again.

@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Formatter};
 
 use sqlx::Pool;
 
+use crate::attempts::{Backoff, TRIES};
 use crate::error::{Cause, Error};
 use crate::store::Store;
 
@@ -63,6 +64,9 @@ impl Table {
     /// with `CREATE INDEX CONCURRENTLY`. Where the role may not make it, or a transaction
     /// holds the table for seconds, the table stays as it is.
     ///
+    /// Errors that may pass are tried again, as [`transact!`](crate::transact) does: a cut
+    /// connection, a database that starts, and on Galera other nodes that make the table too.
+    ///
     /// # Errors
     ///
     /// As [`verify_schema`](Self::verify_schema), and whatever the database
@@ -73,6 +77,19 @@ impl Table {
     /// Dropped before the end, it leaves the whole table or none. The index may be
     /// missing; it comes with the next call.
     pub async fn migrate<DB: Store>(&self, pool: &Pool<DB>) -> Result<(), Error> {
+        let mut backoff = Backoff::new();
+        for _ in 1..TRIES {
+            match self.try_migrate(pool).await {
+                Err(error) if error.is_retryable() => {
+                    tokio::time::sleep(backoff.pause()).await;
+                }
+                done => return done,
+            }
+        }
+        self.try_migrate(pool).await
+    }
+
+    async fn try_migrate<DB: Store>(&self, pool: &Pool<DB>) -> Result<(), Error> {
         let mut conn = pool.acquire().await?;
         if DB::inspect(&mut conn, self).await?.is_none() {
             DB::create(&mut conn, self).await?;

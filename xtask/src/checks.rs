@@ -50,8 +50,8 @@ pub(crate) fn fmt(mode: Formatting) -> Result<(), Error> {
 pub(crate) fn clippy() -> Result<(), Error> {
     require("clippy", "rustup component add clippy")?;
     clippy_of(&["--workspace", "--all-targets", "--all-features"])?;
-    // "All" are those that run in every test.
-    clippy_of(&["--package", "idempotent-clusters", "--test", "clusters"])?;
+    // All targets are those that every test runs.
+    clippy_of(&["--workspace", "--all-features", "--test", "clusters"])?;
     // The library alone: dev-dependencies would bring in features that it forgot to ask for.
     let library = [
         "--package",

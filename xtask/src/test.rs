@@ -74,9 +74,8 @@ impl Environment<'_> {
 
     /// One after the other: a node that gets no time is taken for a dead one.
     fn clusters(&self) -> Result<(), Error> {
-        let selection = ["--package", "idempotent-clusters", "--test", "clusters"];
-        let mut command = cargo(&[&["test"], &selection[..]].concat());
-        command.args(["--", "--test-threads", "1"]);
+        let mut command = cargo(&["test", "--workspace", "--all-features"]);
+        command.args(["--test", "clusters", "--", "--test-threads", "1"]);
         run(self.give(&mut command), "a test of a cluster")
     }
 

@@ -9,13 +9,13 @@ use lapin::{BasicProperties, Confirmation, ExchangeKind};
 
 use crate::notify::Channel;
 
-/// After that many a message is a dead letter, whatever its error. All that declare a queue must say
-/// the same, or `RabbitMQ` refuses it.
+/// So often a message is delivered again: then it is a dead letter, whatever its error. All that
+/// declare a queue must say the same, or `RabbitMQ` refuses it.
 pub const DELIVERIES: i64 = 5;
 
-/// However often somebody looks at a dead letter, it stays: a quorum queue has a limit of 20
-/// deliveries from `RabbitMQ` 4.0 on, and takes "none" for an answer in no version before. A classic
-/// queue has no limit, and is on one node only.
+/// However often somebody looks at a dead letter, it stays. From `RabbitMQ` 4.0 on a quorum queue has a
+/// limit of 20 deliveries; the `-1` that lifts it is refused by versions before. A classic queue has no
+/// limit, and lies on one node only.
 const LOOKS: i64 = 1_000_000_000;
 
 /// A fan-out exchange, a queue for each channel, and one for dead letters. Quorum queues count

@@ -1,7 +1,7 @@
 //! A broker in memory.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use idempotent_runtime::{Attempts, Disposition, ManyWriters, disposition, transact};
@@ -9,11 +9,15 @@ use idempotent_tests::Engine;
 use sqlx::Pool;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 use crate::way::Way;
 
 /// How long a consumer waits before it takes the next message after one that failed.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// How long a part of the messages may take, with nodes that are killed meanwhile.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Messages that come until they are acknowledged, some of them twice.
 #[derive(Debug)]
@@ -46,12 +50,13 @@ impl Broker {
     ///
     /// # Panics
     ///
-    /// If the consumers have gone.
+    /// If that takes too long: the consumers have gone.
     pub async fn until_acknowledged(&self, percent: usize) {
         let mut open = self.open.subscribe();
         let all = self.messages * 13 / 10;
         let is_so = |open: &usize| (all - *open) * 100 >= all * percent;
-        open.wait_for(is_so).await.expect("somebody consumes");
+        let acknowledged = timeout(PATIENCE, open.wait_for(is_so)).await;
+        assert!(acknowledged.is_ok(), "nobody consumes");
     }
 
     /// The next delivery. `None`: all are acknowledged.
@@ -78,13 +83,13 @@ impl Broker {
         self.open.send_modify(|_| {});
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<usize>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<usize>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Consumers, each of which goes over to the next database when a message fails. The task ends
-/// when all is acknowledged, with the number of deliveries that failed.
+/// Consumers, each of which goes over to the next database when a message fails. The tasks end
+/// when all is acknowledged, each with the number of its deliveries that failed.
 ///
 /// # Panics
 ///
@@ -95,32 +100,35 @@ pub fn consume<DB: Engine + ManyWriters>(
     consumers: usize,
     pools: &[Pool<DB>],
 ) -> JoinSet<usize> {
-    let mut tasks = JoinSet::new();
-    for consumer in 0..consumers {
-        let (broker, pools) = (Arc::clone(broker), pools.to_vec());
-        tasks.spawn(async move {
-            let mut failures = 0;
-            let mut place = consumer;
-            while let Some(message) = broker.next().await {
-                let (id, way) = (id(message), Way::ALL[message % Way::ALL.len()]);
-                let attempts = Attempts::on(&pools[place % pools.len()]);
-                match transact!(attempts, tx => way.handle(tx, &id)).await {
-                    Ok(_) => broker.acknowledge(),
-                    Err(error) => {
-                        let is_to_come_again = disposition(&error) == Disposition::Redeliver;
-                        assert!(is_to_come_again, "{way:?} {id}: {error:?}");
-                        assert!(!error.is_transaction_lost(), "{way:?} {id}: {error:?}");
-                        broker.give_back(message);
-                        failures += 1;
-                        place += 1;
-                        tokio::time::sleep(PAUSE).await;
-                    }
-                }
+    (0..consumers)
+        .map(|consumer| {
+            let (before, from) = pools.split_at(consumer % pools.len());
+            consume_alone(Arc::clone(broker), [from, before].concat())
+        })
+        .collect()
+}
+
+async fn consume_alone<DB: Engine + ManyWriters>(
+    broker: Arc<Broker>,
+    pools: Vec<Pool<DB>>,
+) -> usize {
+    let mut failures = 0;
+    while let Some(message) = broker.next().await {
+        let (id, way) = (id(message), Way::ALL[message % Way::ALL.len()]);
+        let attempts = Attempts::on(&pools[failures % pools.len()]);
+        match transact!(attempts, tx => way.handle(tx, &id)).await {
+            Ok(_) => broker.acknowledge(),
+            Err(error) => {
+                broker.give_back(message);
+                failures += 1;
+                let is_to_come_again = disposition(&error) == Disposition::Redeliver;
+                assert!(is_to_come_again, "{way:?} {id}: {error:?}");
+                assert!(!error.is_transaction_lost(), "{way:?} {id}: {error:?}");
+                sleep(PAUSE).await;
             }
-            failures
-        });
+        }
     }
-    tasks
+    failures
 }
 
 fn id(message: usize) -> String {

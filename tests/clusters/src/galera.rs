@@ -112,7 +112,7 @@ impl Nodes {
     ///
     /// # Panics
     ///
-    /// If it is none.
+    /// If it does not.
     pub async fn status(&self, node: usize, name: &str) -> i64 {
         let status = format!(
             "SELECT CAST(variable_value AS signed) FROM information_schema.global_status \

@@ -1,11 +1,14 @@
 //! Servers that refuse connections for a while.
 
-use idempotent_runtime::{Attempts, Outcome, transact};
+use idempotent_runtime::{Attempts, Outcome, migrate, transact};
 use idempotent_tests::{Double, Engine, Fresh, Kind, Proxy, Recorder, Refusal, Verify, Wired};
 use sqlx::Pool;
 use sqlx::pool::PoolOptions;
 
-on_servers!(a_server_that_comes_back_is_waited_for);
+on_servers!(
+    a_server_that_comes_back_is_waited_for,
+    the_table_is_made_on_a_server_that_comes_back,
+);
 
 async fn a_server_that_comes_back_is_waited_for<DB: Wired>(db: &Fresh<DB>) {
     db.prepare().await;
@@ -20,6 +23,17 @@ async fn a_server_that_comes_back_is_waited_for<DB: Wired>(db: &Fresh<DB>) {
             is_waited_for(db, &pool, &proxy, sqlstate, Refusal::Says(sqlstate)).await;
         }
     }
+}
+
+async fn the_table_is_made_on_a_server_that_comes_back<DB: Wired>(db: &Fresh<DB>) {
+    let (proxy, options) = db.behind_proxy().await;
+    let pool = PoolOptions::<DB>::new()
+        .max_connections(1)
+        .connect_lazy_with(options);
+    proxy.refuse_next([Refusal::HangsUp; 2]);
+    migrate(&pool).await.unwrap();
+    assert_eq!(proxy.refusals_left(), 0);
+    assert_eq!(db.rows("processed_messages").await, 0);
 }
 
 /// Two refusals take two of three attempts; nothing is run in them.

@@ -4,7 +4,7 @@
 //!   duplicate, and is acknowledged like the first.
 //! - RabbitMQ's: it keeps a message until it is acknowledged, and delivers it again when the
 //!   connection is cut or it is rejected with `requeue`. It counts that, in all versions: what was
-//!   delivered `rabbit::DELIVERIES` times and more, or is rejected without `requeue`, it moves to the
+//!   delivered again `rabbit::DELIVERIES` times, or is rejected without `requeue`, it moves to the
 //!   queue `….dead`. (A nack with `requeue` does not count from 4.3 on: what always fails would come
 //!   for ever.)
 //! - Acknowledged: after the commit, never before.

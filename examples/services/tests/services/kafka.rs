@@ -358,19 +358,19 @@ mod scenarios {
         kafka: &Kafka<'_>,
     ) {
         service(db, &[]).stop();
-        let held = database::hold_event(db, "transfer-100").await;
-        let killed = service(db, &["--publish", "200"]);
+        let held = database::hold_event(db, "transfer-20").await;
+        let killed = service(db, &["--publish", "50"]);
         database::until_one_waits(db).await;
         killed.kill();
         held.rollback().await.unwrap();
         db.until_idle().await;
         let before = db.number(STORED).await;
-        assert!(before < 400, "{before}");
+        assert!(before < 100, "{before}");
         let service = service(db, &["--batch", "50"]);
-        kafka.until_committed(800).await;
-        assert_eq!(db.number(STORED).await, 400);
+        kafka.until_committed(200).await;
+        assert_eq!(db.number(STORED).await, 100);
         let last = service.stop();
-        let processed = format!("processed={} ", 400 - before);
+        let processed = format!("processed={} ", 100 - before);
         assert!(last.starts_with(&processed), "{before} and then {last}");
         assert!(last.ends_with(" redelivered=0 rejected=0"), "{last}");
     }

@@ -161,8 +161,16 @@ pub(crate) enum Flaw {
     /// It is looked at when the transaction ends.
     Deferred,
     /// It passes over what it should refuse.
+    #[cfg_attr(
+        not(feature = "sqlite"),
+        expect(dead_code, reason = "SQLite alone has it")
+    )]
     Ignores,
     /// It lets what it should refuse take the place of what is there.
+    #[cfg_attr(
+        not(feature = "sqlite"),
+        expect(dead_code, reason = "SQLite alone has it")
+    )]
     Replaces,
 }
 

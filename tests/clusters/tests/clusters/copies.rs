@@ -32,8 +32,8 @@ fn opposite_orders_of_two_handlers_end_with_each_message_once() {
         let pools = pools(nodes);
         let mut tasks = JoinSet::new();
         for message in 0..60 {
-            for node in 0..3 {
-                let pool = pools[node].clone();
+            for (node, pool) in pools.iter().enumerate() {
+                let pool = pool.clone();
                 tasks.spawn(async move {
                     let (mut a, mut b) = (format!("{message}-a"), format!("{message}-b"));
                     if node == 1 {

@@ -87,6 +87,7 @@ async fn at_every_point(
         }
     }
     println!("{points} points, {conflicts} conflicts");
+    assert!(points > Way::ALL.len() * 4, "only {points}");
     assert_eq!(keys(nodes.observer(0)).await, keys(nodes.observer(1)).await);
     conflicts
 }

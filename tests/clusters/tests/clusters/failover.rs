@@ -1,6 +1,7 @@
 //! A primary that is killed, and its standby that takes over.
 
 use std::error::Error as _;
+use std::slice;
 
 use idempotent_clusters::{Audit, Broker, Following, Way, consume, effects, keys, on_replicated};
 use idempotent_runtime::{Disposition, Error, Outcome, disposition, transact};
@@ -15,7 +16,7 @@ fn a_standby_that_commits_wait_for_loses_and_doubles_nothing() {
         on_replicated(following, async |servers| {
             let pool = servers.pool();
             let broker = Broker::with(6_000);
-            let consumers = consume(&broker, 16, &[pool.clone()]);
+            let consumers = consume(&broker, 16, slice::from_ref(&pool));
             broker.until_acknowledged(40).await;
             servers.crash_primary();
             servers.promote().await;
@@ -34,7 +35,7 @@ fn the_audit_finds_what_an_asynchronous_standby_loses() {
     on_replicated(Following::Asynchronous, async |servers| {
         let pool = servers.pool();
         let broker = Broker::with(1_000);
-        let consumers = consume(&broker, 16, &[pool.clone()]);
+        let consumers = consume(&broker, 16, slice::from_ref(&pool));
         broker.until_acknowledged(40).await;
         servers.cut_standby_off().await;
         broker.until_acknowledged(60).await;

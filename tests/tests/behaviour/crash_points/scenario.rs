@@ -91,6 +91,9 @@ impl Start {
             let call = Call::<DB, G>::new(db, &pool, &format!("warm-{name}"), Known::All).await;
             let again = call.transact(Attempts::on(&pool)).await.unwrap();
             assert!(again.is_duplicate());
+        }
+        if self != Self::Cold {
+            // On its way back it is pinged.
             until("the connection is back", async || pool.num_idle() == 1).await;
         }
         (proxy, pool)
