@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use idempotent_runtime::{Disposition, Outcome, disposition};
 use idempotent_tests::wire::{Cut, Proxy, Seen};
-use idempotent_tests::{Call, Delivery, Fresh, Known, Wired};
+use idempotent_tests::{Call, Delivery, Fresh, Known, Wired, until};
 use sqlx::Pool;
 use tokio::time::timeout;
 
@@ -43,6 +43,11 @@ pub(super) async fn attempt<DB: Wired, G: Delivery<DB>>(
         assert!(runs >= new, "{name}");
     }
     assert_a_later_write_is_kept(db, &pool, &proxy, &name).await;
+    // On its way back it is pinged, unless the pool is closed by then.
+    until("the connection is back", async || {
+        pool.num_idle() == pool.size() as usize
+    })
+    .await;
     pool.close().await;
     Tried {
         seen: proxy.finish().await,
