@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Below those that clients get.
@@ -14,6 +15,8 @@ const PORTS: Range<u16> = 20_000..32_000;
 
 /// One place for all users, whatever their `TMPDIR` is.
 const LOCKS: &str = "/tmp";
+
+const NAME: &str = "idempotent-port-";
 
 /// A port that no other throw-away server gets while this value is there, whether something
 /// listens on it or not.
@@ -28,6 +31,8 @@ impl Port {
     /// Takes a port on which nothing listens. Every process begins somewhere else.
     pub(super) fn free() -> io::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
+        static SWEPT: Once = Once::new();
+        SWEPT.call_once(|| sweep(Path::new(LOCKS)));
         let mut last = io::ErrorKind::AddrInUse.into();
         for _ in PORTS {
             let number = process::id()
@@ -50,7 +55,7 @@ impl Port {
     }
 
     fn take(directory: &Path, number: u16) -> io::Result<Option<Self>> {
-        let file = directory.join(format!("idempotent-port-{number}"));
+        let file = directory.join(format!("{NAME}{number}"));
         let Some(lock) = lock(&file)? else {
             return Ok(None);
         };
@@ -68,6 +73,19 @@ impl Drop for Port {
     fn drop(&mut self) {
         // Before the lock goes: nobody else's file is removed.
         let _ = fs::remove_file(&self.file);
+    }
+}
+
+/// Removes the files of owners that were killed.
+fn sweep(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_string_lossy().starts_with(NAME);
+        let Some(path) = is_ours.then(|| entry.path()) else {
+            continue;
+        };
+        if let Ok(Some(_lock)) = lock(&path) {
+            let _ = fs::remove_file(&path);
+        }
     }
 }
 
@@ -129,6 +147,24 @@ mod tests {
         let taken = Port::take(&directory, listener.local_addr()?.port())?;
         assert!(taken.is_none());
         fs::remove_dir(&directory)
+    }
+
+    #[test]
+    fn what_the_killed_have_left_goes() -> io::Result<()> {
+        let directory = directory("swept")?;
+        let held = Port::take(&directory, Port::free()?.number())?;
+        let other = directory.join("other");
+        fs::write(&other, "")?;
+        fs::write(directory.join("idempotent-port-1"), "")?;
+        sweep(&directory);
+        let left = fs::read_dir(&directory)?.count();
+        let is_held = held.as_ref().is_some_and(|port| port.file.exists());
+        drop(held);
+        fs::remove_file(other)?;
+        // Nothing else stays.
+        fs::remove_dir(&directory)?;
+        assert_eq!((left, is_held), (2, true));
+        Ok(())
     }
 
     #[test]
