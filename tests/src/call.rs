@@ -14,9 +14,11 @@ use crate::guarded::AppError;
 /// A call of the handlers `G`.
 pub struct Call<'a, DB: Engine, G> {
     db: &'a Fresh<DB>,
+    name: String,
     ids: Vec<String>,
-    /// So many of them were processed before, in as many runs.
+    /// So many of them were processed before.
     known: usize,
+    earlier_runs: usize,
     double: Double,
     handlers: PhantomData<G>,
 }
@@ -36,11 +38,19 @@ impl<'a, DB: Engine, G: Delivery<DB>> Call<'a, DB, G> {
         }
         Self {
             db,
+            name: name.to_owned(),
             known: earlier.len(),
             ids,
+            earlier_runs: double.runs(),
             double,
             handlers: PhantomData,
         }
+    }
+
+    /// The name of its messages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The messages that are new.
@@ -52,7 +62,7 @@ impl<'a, DB: Engine, G: Delivery<DB>> Call<'a, DB, G> {
     /// Returns how often a message was run, also where that was rolled back.
     #[must_use]
     pub fn runs(&self) -> usize {
-        self.double.runs() - self.known
+        self.double.runs() - self.earlier_runs
     }
 
     /// Processes them in a transaction.
@@ -85,6 +95,17 @@ impl<'a, DB: Engine, G: Delivery<DB>> Call<'a, DB, G> {
         Ok(outcome)
     }
 
+    /// Asserts that it was processed, or is a duplicate if all was known.
+    ///
+    /// # Panics
+    ///
+    /// If it is not so.
+    pub fn assert_outcome(&self, outcome: Result<Outcome<()>, AppError>) {
+        let outcome = outcome.unwrap_or_else(|error| panic!("{}: {error:?}", self.name));
+        let is_known = self.fresh().is_empty();
+        assert_eq!(outcome.is_duplicate(), is_known, "{}", self.name);
+    }
+
     /// Says whether the new messages have their keys and effects.
     ///
     /// # Panics
@@ -104,7 +125,7 @@ impl<'a, DB: Engine, G: Delivery<DB>> Call<'a, DB, G> {
             }
         }
         let all = self.fresh().len();
-        assert!(processed == 0 || processed == all, "{:?}", self.ids);
+        assert!(processed == 0 || processed == all, "{}", self.name);
         processed == all
     }
 
@@ -115,7 +136,7 @@ impl<'a, DB: Engine, G: Delivery<DB>> Call<'a, DB, G> {
     ///
     /// If it is not so.
     pub async fn assert_processed_once(&self, pool: &Pool<DB>) {
-        assert!(self.is_processed().await, "{:?}", self.ids);
+        assert!(self.is_processed().await, "{}", self.name);
         for id in &self.ids {
             if let Some(run) = G::recalled(pool, id).await {
                 let effects = format!("SELECT run FROM effects WHERE id = '{id}'");
@@ -132,11 +153,10 @@ impl<'a, DB: Engine, G: Delivery<DB>> Call<'a, DB, G> {
     pub async fn assert_comes_again(&self, pool: &Pool<DB>) {
         let (was_processed, runs) = (self.is_processed().await, self.runs());
         let outcome = self.transact(Attempts::on(pool)).await;
-        let outcome = outcome.unwrap_or_else(|error| panic!("{:?}: {error:?}", self.ids));
-        let ran = self.runs() - runs;
-        assert_eq!(outcome.is_duplicate(), was_processed, "{:?}", self.ids);
+        let outcome = outcome.unwrap_or_else(|error| panic!("{}: {error:?}", self.name));
+        assert_eq!(outcome.is_duplicate(), was_processed, "{}", self.name);
         let expected = if was_processed { 0 } else { self.fresh().len() };
-        assert_eq!(ran, expected, "{:?}", self.ids);
+        assert_eq!(self.runs() - runs, expected, "{}", self.name);
         self.assert_processed_once(pool).await;
     }
 }

@@ -2,7 +2,9 @@
 //! tests. None of them calls the runtime, except where its answer is the point.
 
 use idempotent_runtime::{Outcome, transact};
-use idempotent_tests::{AppError, Double, Engine, Fresh, Guarded, Savepoint, Verify, until};
+use idempotent_tests::{
+    AppError, CutAt, Double, Engine, Fresh, Guarded, Moment, Savepoint, Verify, until,
+};
 use sqlx::mysql::{MySql, MySqlDatabaseError};
 use sqlx::pool::PoolConnection;
 use sqlx::{Connection, Executor};
@@ -22,6 +24,7 @@ on_mariadb!(
     skip_locked_in_a_derived_table_holds_for_the_delete,
     at_read_committed_a_pruner_locks_no_gaps,
     a_word_for_newer_servers_is_a_comment_to_older_ones,
+    the_answer_to_a_statement_that_was_cut_off_is_given_to_the_next_which_is_not_sent,
 );
 
 const CLAIM: &str = "INSERT INTO processed_messages (scope, `key`) VALUES ('facts', '1')";
@@ -394,4 +397,25 @@ async fn a_word_for_newer_servers_is_a_comment_to_older_ones(db: &Fresh<MySql>) 
         assert_eq!(db.number(&format!("SELECT 1 {newer}")).await, 1);
     }
     assert_eq!(db.number("SELECT 1 /*M!100300 + 1 */").await, 2);
+}
+
+/// Of sqlx 0.9.0.
+async fn the_answer_to_a_statement_that_was_cut_off_is_given_to_the_next_which_is_not_sent(
+    db: &Fresh<MySql>,
+) {
+    db.prepare().await;
+    db.run(CLAIM).await;
+    let mut conn = conn(db).await;
+    let write = "INSERT INTO letters (id) VALUES ('next')";
+    // However fast the answer is, sooner or later somebody has to wait for it.
+    until("a statement is cut off", async || {
+        let claim = CutAt::new(1, Moment::Asked, MySql::run(&mut conn, CLAIM));
+        claim.await.is_none()
+    })
+    .await;
+    let error = MySql::run(&mut conn, write).await.unwrap_err();
+    assert_eq!(number(&error), 1062);
+    assert_eq!(db.rows("letters").await, 0);
+    MySql::run(&mut conn, write).await.unwrap();
+    assert_eq!(db.rows("letters").await, 1);
 }

@@ -43,12 +43,7 @@ pub(super) async fn attempt<DB: Wired, G: Delivery<DB>>(
         assert!(runs >= new, "{name}");
     }
     assert_a_later_write_is_kept(db, &pool, &proxy, &name).await;
-    // On its way back it is pinged, unless the pool is closed by then.
-    until("the connection is back", async || {
-        pool.num_idle() == pool.size() as usize
-    })
-    .await;
-    pool.close().await;
+    end(&pool).await;
     Tried {
         seen: proxy.finish().await,
         was_committed,
@@ -73,6 +68,15 @@ pub(super) async fn acknowledged<DB: Wired, G: Delivery<DB>>(
         assert!(by == By::Hand && deliveries == 1, "{by:?}: {error:?}");
         assert_eq!(disposition(&error), Disposition::Redeliver, "{error:?}");
     }
+}
+
+/// On its way back a connection is pinged, unless the pool is closed by then.
+pub(super) async fn end<DB: Wired>(pool: &Pool<DB>) {
+    until("the connection is back", async || {
+        pool.num_idle() == pool.size() as usize
+    })
+    .await;
+    pool.close().await;
 }
 
 /// It fails only where it is cut itself; then nobody knows whether it was

@@ -8,7 +8,7 @@ use idempotent_tests::wire::{End, Proxy};
 use idempotent_tests::{AppError, Call, Delivery, Fresh, Known, Wired, is_full, until};
 use sqlx::Pool;
 
-use super::attempt::acknowledged;
+use super::attempt::{acknowledged, end};
 use super::cuts::every_cut;
 use super::scenario::{By, Scenario, Start};
 
@@ -95,7 +95,7 @@ async fn at_every_message<DB: Wired, G: Delivery<DB>>(
         proxy.watch(cut);
         deliver(&call, &proxy, &pool).await;
         call.assert_processed_once(direct).await;
-        pool.close().await;
+        end(&pool).await;
         proxy.finish().await
     })
     .await
