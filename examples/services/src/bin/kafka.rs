@@ -352,3 +352,16 @@ fn passes(why: &KafkaError) -> bool {
 fn place(record: &BorrowedMessage<'_>) -> Place {
     (record.partition(), record.offset())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_comes_back_and_a_right_to_read_does_not() {
+        let passes = |code| passes(&KafkaError::MessageConsumption(code));
+        assert!(passes(RDKafkaErrorCode::BrokerTransportFailure));
+        assert!(!passes(RDKafkaErrorCode::TopicAuthorizationFailed));
+        assert!(!passes(RDKafkaErrorCode::NotImplemented));
+    }
+}

@@ -48,7 +48,7 @@ tests!(
     killed_in_the_middle_it_goes_on_where_it_was,
     while_the_database_is_down_it_keeps_what_it_has,
     it_stops_while_the_database_is_down,
-    it_stops_while_nats_does_not_answer,
+    it_stops_while_nats_is_down,
     two_processes_share_the_notices,
 );
 
@@ -363,11 +363,11 @@ mod scenarios {
         assert_eq!(last, "processed=2 duplicates=0 redelivered=0 rejected=0");
     }
 
-    pub(super) async fn it_stops_while_nats_does_not_answer(db: &Fresh, _: &Nats<'_>) {
+    pub(super) async fn it_stops_while_nats_is_down(db: &Fresh, _: &Nats<'_>) {
         let nats = Proxy::to(&server("NATS")).await;
         let command = db.program(env!("CARGO_BIN_EXE_nats"), &nats.url);
         let service = Running::start(command, READY);
-        nats.freeze();
+        nats.goes_down();
         let last = service.stop();
         assert_eq!(last, "processed=0 duplicates=0 redelivered=0 rejected=0");
     }

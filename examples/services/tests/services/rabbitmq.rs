@@ -421,7 +421,7 @@ mod scenarios {
         let rabbit = Proxy::to(&server("RABBITMQ")).await;
         let command = db.program(env!("CARGO_BIN_EXE_outbox"), &rabbit.url);
         let relay = Running::start(command, "publishing to");
-        rabbit.freeze();
+        rabbit.freezes();
         db.run("INSERT INTO outbox (body) VALUES ('{}')").await;
         let free = "SELECT count(*) FROM (SELECT FROM outbox FOR UPDATE SKIP LOCKED) AS free";
         until("it waits for the confirmation", async || {
