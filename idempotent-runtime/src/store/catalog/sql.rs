@@ -153,6 +153,13 @@ pub(crate) fn parenthesised<'t, 's>(
     None
 }
 
+/// Tokens as a text again.
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+pub(crate) fn joined(tokens: &[Token<'_>]) -> String {
+    let texts: Vec<_> = tokens.iter().map(|token| token.text).collect();
+    texts.join(" ")
+}
+
 /// Parts the tokens at those that are outside of parentheses and wanted.
 pub(crate) fn split<'t, 's>(
     tokens: &'t [Token<'s>],

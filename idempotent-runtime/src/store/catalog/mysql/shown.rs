@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use sqlx::MySql;
 
-use crate::store::catalog::sql::{Sort, Token, parenthesised, split, tokens};
+use crate::store::catalog::sql::{Sort, Token, joined, parenthesised, split, tokens};
 
 /// The statement, of which each column and each index has a line.
 #[derive(Default)]
@@ -44,11 +44,6 @@ impl Shown {
         });
         parts.unwrap_or_default()
     }
-}
-
-fn joined(tokens: &[Token<'_>]) -> String {
-    let texts: Vec<_> = tokens.iter().map(|token| token.text).collect();
-    texts.join(" ")
 }
 
 /// A column's definition that has no more than these: all that can be said again.

@@ -2,7 +2,7 @@
 
 use sqlx::Sqlite;
 
-use crate::store::catalog::sql::{Sort, Token, parenthesised, same, split, tokens};
+use crate::store::catalog::sql::{Sort, Token, joined, parenthesised, same, split, tokens};
 use crate::store::catalog::{Expression, Flaw};
 
 /// A statement.
@@ -140,8 +140,7 @@ fn is_constraint(first: &Token<'_>) -> bool {
 }
 
 fn expression(tokens: &[Token<'_>]) -> Expression {
-    let texts: Vec<_> = tokens.iter().map(|token| token.text).collect();
-    Expression::new(texts.join(" "))
+    Expression::new(joined(tokens))
 }
 
 #[cfg(test)]
