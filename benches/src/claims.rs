@@ -20,8 +20,9 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
+use fastrand::Rng;
 use idempotent_benches::{
-    Args, Failed, Kind, Place, Random, Server, Spread, exit, interleave, number, on_server, run,
+    Args, Failed, Kind, Place, Server, Spread, exit, interleave, number, on_server, run,
 };
 use idempotent_runtime::{Outcome, Store, idempotent, migrate, transact};
 use sqlx::{MySql, Pool, Postgres, Sqlite, Transaction};
@@ -130,12 +131,12 @@ impl Order {
 struct Ids {
     order: Order,
     millisecond: i64,
-    random: Random,
+    random: Rng,
 }
 
 impl Ids {
     fn next(&mut self) -> String {
-        let (low, high) = (self.random.number(), self.random.number());
+        let (low, high) = (self.random.u64(..), self.random.u64(..));
         let (version, first) = match self.order {
             Order::Time => {
                 self.millisecond += 1;
@@ -188,7 +189,7 @@ impl<DB: Filled> Keys<DB> {
         let ids = Ids {
             order,
             millisecond: FIRST_TIME + rows,
-            random: Random::new(seed),
+            random: Rng::with_seed(seed),
         };
         Ok(Self { pool, ids })
     }

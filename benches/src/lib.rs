@@ -4,7 +4,6 @@
 mod args;
 mod figures;
 mod place;
-mod random;
 mod rounds;
 mod server;
 
@@ -13,7 +12,6 @@ use std::process::ExitCode;
 pub use args::Args;
 pub use figures::{Spread, per, quantile};
 pub use place::{Place, number, on_server, run};
-pub use random::Random;
 pub use rounds::{at_once, interleave};
 pub use server::{Kind, Server};
 

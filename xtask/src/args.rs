@@ -158,10 +158,9 @@ impl Options<'_> {
         let Some(name) = self.value("--fault", &wanted)? else {
             return Ok(None);
         };
-        let fault = Fault::ALL.into_iter().find(|fault| fault.name() == name);
-        match fault {
-            Some(_) => Ok(fault),
-            None => Err(Error::new(format!("{wanted}, not `{name}`"))),
+        match name.parse() {
+            Ok(fault) => Ok(Some(fault)),
+            Err(_) => Err(Error::new(format!("{wanted}, not `{name}`"))),
         }
     }
 

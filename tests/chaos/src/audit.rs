@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use xtask::chaos::Audited;
+
 use crate::entry::{Channel, Entry};
 
 /// What is in the database after a storm.
@@ -13,69 +15,52 @@ pub(crate) struct Books {
     pub(crate) keys: i64,
 }
 
-/// What was found.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct Findings {
-    /// Entries without a posting, and accounts with less than their postings.
-    pub(crate) lost: u64,
-    /// Postings beyond one for each entry, and accounts with more than their postings.
-    pub(crate) doubled: u64,
-    pub(crate) postings: usize,
-    pub(crate) keys: i64,
-    /// In all accounts together.
-    pub(crate) cents: i64,
-    /// What they should be.
-    pub(crate) expected_cents: i64,
+/// Every event of the storm was confirmed to its publisher: all of them are expected.
+pub(crate) fn audit(books: &Books, messages: u32) -> Audited {
+    let mut found = Audited {
+        postings: books.postings.len().try_into().unwrap_or(i64::MAX),
+        keys: books.keys,
+        cents: books.balances.iter().map(|(_, cents)| cents).sum(),
+        expected_cents: Entry::all(messages).map(Entry::cents).sum(),
+        ..Audited::default()
+    };
+    compare_postings(&mut found, books, messages);
+    compare_sums(&mut found, books);
+    found
 }
 
-impl Findings {
-    /// Every event of the storm was confirmed to its publisher: all of them are expected.
-    pub(crate) fn of(books: &Books, messages: u32) -> Self {
-        let mut findings = Self {
-            postings: books.postings.len(),
-            keys: books.keys,
-            cents: books.balances.iter().map(|(_, cents)| cents).sum(),
-            expected_cents: Entry::all(messages).map(Entry::cents).sum(),
-            ..Self::default()
-        };
-        findings.compare_postings(books, messages);
-        findings.compare_sums(books);
-        findings
-    }
-
-    fn compare_postings(&mut self, books: &Books, messages: u32) {
-        let mut copies: HashMap<Entry, u64> = Entry::all(messages).map(|one| (one, 0)).collect();
-        for (event, channel, cents) in &books.postings {
-            let posted = Channel::named(channel)
-                .map(|channel| Entry {
-                    event: *event,
-                    channel,
-                })
-                .filter(|entry| entry.cents() == *cents)
-                .and_then(|entry| copies.get_mut(&entry));
-            match posted {
-                Some(copies) => *copies += 1,
-                None => self.doubled += 1,
-            }
-        }
-        for copies in copies.into_values() {
-            self.lost += u64::from(copies == 0);
-            self.doubled += copies.saturating_sub(1);
+fn compare_postings(found: &mut Audited, books: &Books, messages: u32) {
+    let mut copies: HashMap<Entry, u64> = Entry::all(messages).map(|one| (one, 0)).collect();
+    for (event, channel, cents) in &books.postings {
+        let posted = Channel::named(channel)
+            .map(|channel| Entry {
+                event: *event,
+                channel,
+            })
+            .filter(|entry| entry.cents() == *cents)
+            .and_then(|entry| copies.get_mut(&entry));
+        match posted {
+            Some(copies) => *copies += 1,
+            None => found.doubled += 1,
         }
     }
+    for copies in copies.into_values() {
+        found.lost += u64::from(copies == 0);
+        found.doubled += copies.saturating_sub(1);
+    }
+}
 
-    fn compare_sums(&mut self, books: &Books) {
-        let mut open: HashMap<i64, i64> = books.balances.iter().copied().collect();
-        for (event, channel, cents) in &books.postings {
-            if let Some(channel) = Channel::named(channel) {
-                let event = *event;
-                *open.entry(Entry { event, channel }.account()).or_default() -= cents;
-            }
+fn compare_sums(found: &mut Audited, books: &Books) {
+    let mut open: HashMap<i64, i64> = books.balances.iter().copied().collect();
+    for (event, channel, cents) in &books.postings {
+        if let Some(channel) = Channel::named(channel) {
+            let event = *event;
+            *open.entry(Entry { event, channel }.account()).or_default() -= cents;
         }
-        for rest in open.into_values() {
-            self.lost += u64::from(rest < 0);
-            self.doubled += u64::from(rest > 0);
-        }
+    }
+    for rest in open.into_values() {
+        found.lost += u64::from(rest < 0);
+        found.doubled += u64::from(rest > 0);
     }
 }
 
@@ -104,7 +89,7 @@ mod tests {
     fn found(change: impl FnOnce(&mut Books)) -> (u64, u64, i64) {
         let mut books = books();
         change(&mut books);
-        let found = Findings::of(&books, MESSAGES);
+        let found = audit(&books, MESSAGES);
         let missing = found.expected_cents - found.cents;
         (found.lost, found.doubled, missing)
     }

@@ -8,9 +8,10 @@ use lapin::options::{
 };
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Connection, ConnectionProperties, Consumer, ExchangeKind, Queue};
+use xtask::chaos::Fault;
 
 use crate::entry::Channel;
-use crate::options::{Fault, Options};
+use crate::options::Options;
 
 /// No limit, as it is by default before 4.0: an entry that meets hundreds of kills is not at fault,
 /// and a queue without dead letters drops what has reached its limit.

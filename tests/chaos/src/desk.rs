@@ -4,10 +4,11 @@ use idempotent_runtime::{Disposition, Verdict, disposition, transact};
 use lapin::message::Delivery;
 use lapin::options::{BasicAckOptions, BasicNackOptions};
 use sqlx::PgPool;
+use xtask::chaos::Fault;
 
 use crate::entry::{Channel, Entry};
 use crate::ledger::{self, until_up};
-use crate::options::{Fault, Options};
+use crate::options::Options;
 use crate::{posting, say};
 
 /// Where the deliveries of one queue are handled.

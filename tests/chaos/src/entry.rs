@@ -2,12 +2,10 @@
 
 use fastrand::Rng;
 use idempotent_runtime::KeyPart;
+use xtask::chaos::second_copies;
 
 /// Few enough that several consumers want the same one at once.
 pub(crate) const ACCOUNTS: i64 = 500;
-
-/// How many of a hundred events are published twice on purpose.
-const TWICE: usize = 30;
 
 /// An event on one of its channels: what is posted once.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -74,7 +72,7 @@ impl Order {
         let mut random = Rng::with_seed(seed);
         let mut twice: Vec<u32> = (0..messages).collect();
         random.shuffle(&mut twice);
-        twice.truncate(twice.len() * TWICE / 100);
+        twice.truncate(second_copies(messages) as usize);
         let first = (0..messages).map(|event| (f64::from(event), event));
         let second = twice.into_iter().map(|event| {
             let rest = f64::from(messages - event);

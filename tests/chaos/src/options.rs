@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use lexopt::{Arg, Parser, ValueExt as _};
 use sqlx::postgres::PgConnectOptions;
+use xtask::chaos::Fault;
 
 use crate::entry::Order;
 
@@ -46,15 +47,6 @@ pub(crate) enum Task {
     Consume,
     Prune,
     Settle,
-}
-
-/// A mistake that the audit has to find.
-#[derive(Clone, Copy, Eq, PartialEq)]
-pub(crate) enum Fault {
-    /// The message is acknowledged before the commit.
-    EarlyAck,
-    /// The effect comes without a key.
-    NoKey,
 }
 
 impl Options {
@@ -124,18 +116,6 @@ impl FromStr for Task {
             "prune" => Ok(Self::Prune),
             "settle" => Ok(Self::Settle),
             _ => Err("there is no such task".to_owned()),
-        }
-    }
-}
-
-impl FromStr for Fault {
-    type Err = String;
-
-    fn from_str(fault: &str) -> Result<Self, String> {
-        match fault {
-            "early-ack" => Ok(Self::EarlyAck),
-            "no-key" => Ok(Self::NoKey),
-            _ => Err("there is no such fault".to_owned()),
         }
     }
 }

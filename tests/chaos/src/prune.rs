@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use idempotent_runtime::{Error, pruner};
 use sqlx::{PgPool, query};
+use xtask::chaos::Said;
 
 use crate::options::Options;
 use crate::{ledger, say};
@@ -15,7 +16,7 @@ pub(crate) async fn prune(options: &Options) {
     let pool = ledger::pool(options);
     loop {
         match turn(&pool).await {
-            Ok(rows) => say::pruned(rows),
+            Ok(rows) => say::say(&Said::Pruned(rows)),
             Err(error) => say::trouble(error),
         }
         tokio::time::sleep(REST).await;

@@ -1,50 +1,37 @@
 //! What the driver reads: one line each, flushed at its end.
 
-use std::fmt::{Arguments, Display};
+use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::process;
 
-use crate::audit::Findings;
+use xtask::chaos::{Handled, Said};
+
+pub(crate) fn say(said: &Said) {
+    if writeln!(io::stdout(), "{said}").is_err() {
+        // The driver is gone.
+        process::exit(0);
+    }
+}
 
 /// All up to this place in the order are confirmed.
 pub(crate) fn confirmed(place: usize) {
-    line(format_args!("confirmed {place}"));
+    say(&Said::Confirmed(count(place)));
 }
 
 /// How many entries were posted, were posted before, and are to come again.
 pub(crate) fn handled(now: usize, before: usize, not: usize) {
-    line(format_args!("handled {now} {before} {not}"));
-}
-
-/// How many keys are gone.
-pub(crate) fn pruned(rows: u64) {
-    line(format_args!("pruned {rows}"));
+    say(&Said::Handled(Handled {
+        processed: count(now),
+        duplicates: count(before),
+        again: count(not),
+    }));
 }
 
 /// What the storm did to us; it passes.
 pub(crate) fn trouble(error: impl Display) {
-    let error = error.to_string().replace('\n', " ");
-    line(format_args!("trouble {error}"));
+    say(&Said::Trouble(error.to_string()));
 }
 
-/// What the audit has found.
-pub(crate) fn audited(findings: &Findings) {
-    let Findings {
-        lost,
-        doubled,
-        postings,
-        keys,
-        cents,
-        expected_cents,
-    } = findings;
-    line(format_args!(
-        "audited {lost} {doubled} {postings} {keys} {cents} {expected_cents}"
-    ));
-}
-
-fn line(text: Arguments) {
-    if writeln!(io::stdout(), "{text}").is_err() {
-        // The driver is gone.
-        process::exit(0);
-    }
+fn count(number: usize) -> u64 {
+    number.try_into().unwrap_or(u64::MAX)
 }

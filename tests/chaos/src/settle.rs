@@ -1,8 +1,9 @@
 //! After the storm: what is left in the queues is posted, then the ledger is audited.
 
 use futures_util::{FutureExt as _, StreamExt as _};
+use xtask::chaos::Said;
 
-use crate::audit::Findings;
+use crate::audit::audit;
 use crate::broker::{Line, pause};
 use crate::consume::CHUNK;
 use crate::desk::Desk;
@@ -20,7 +21,7 @@ pub(crate) async fn settle(options: &Options) -> Result<(), Failed> {
         }
     }
     let books = ledger::books(&pool).await?;
-    say::audited(&Findings::of(&books, options.messages));
+    say::say(&Said::Audited(audit(&books, options.messages)));
     Ok(())
 }
 

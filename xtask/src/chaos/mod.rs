@@ -7,7 +7,6 @@ mod arena;
 mod build;
 mod crew;
 mod progress;
-mod random;
 mod run;
 mod said;
 mod storm;
@@ -19,7 +18,8 @@ use crate::error::Error;
 use crate::steps::step;
 
 pub use crate::chaos::arena::Arena;
-pub use crate::chaos::storm::{Fault, Storm};
+pub use crate::chaos::said::{Audited, Handled, Said};
+pub use crate::chaos::storm::{Fault, Storm, second_copies};
 pub use crate::chaos::tally::Tally;
 
 /// `cargo xtask chaos`: the last line says what became of it.

@@ -1,40 +1,51 @@
-//! What the processes of a storm print.
+//! What the processes of a storm print, and the driver reads.
 
+use std::fmt::{self, Display, Formatter};
 use std::str::{FromStr, SplitWhitespace};
 
 use crate::error::Error;
 
 /// A line of a process.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Said {
+pub enum Said {
     /// All up to this place in the order are confirmed.
     Confirmed(u64),
+    /// Deliveries were handled.
     Handled(Handled),
     /// So many keys are gone.
     Pruned(u64),
     /// What the storm did to it; it passes.
     Trouble(String),
+    /// The audit is done.
     Audited(Audited),
 }
 
 /// How many deliveries were handled, as far as anybody lived to tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Handled {
-    pub(super) processed: u64,
-    pub(super) duplicates: u64,
+pub struct Handled {
+    /// Their effect is new.
+    pub processed: u64,
+    /// Their effect was there.
+    pub duplicates: u64,
     /// Given back, for the database was down.
-    pub(super) again: u64,
+    pub again: u64,
 }
 
 /// What the audit has found.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Audited {
-    pub(super) lost: u64,
-    pub(super) doubled: u64,
-    pub(super) postings: u64,
-    pub(super) keys: u64,
-    pub(super) cents: u64,
-    pub(super) expected_cents: u64,
+pub struct Audited {
+    /// Entries without a posting, and accounts with less than their postings.
+    pub lost: u64,
+    /// Postings beyond one for each entry, and accounts with more than their postings.
+    pub doubled: u64,
+    /// In the ledger.
+    pub postings: i64,
+    /// Of those who posted.
+    pub keys: i64,
+    /// In all accounts together.
+    pub cents: i64,
+    /// What they should be.
+    pub expected_cents: i64,
 }
 
 impl Said {
@@ -69,6 +80,33 @@ impl Said {
     }
 }
 
+/// One line.
+impl Display for Said {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Confirmed(place) => write!(formatter, "confirmed {place}"),
+            Self::Handled(Handled {
+                processed,
+                duplicates,
+                again,
+            }) => write!(formatter, "handled {processed} {duplicates} {again}"),
+            Self::Pruned(keys) => write!(formatter, "pruned {keys}"),
+            Self::Trouble(trouble) => write!(formatter, "trouble {}", trouble.replace('\n', " ")),
+            Self::Audited(Audited {
+                lost,
+                doubled,
+                postings,
+                keys,
+                cents,
+                expected_cents,
+            }) => write!(
+                formatter,
+                "audited {lost} {doubled} {postings} {keys} {cents} {expected_cents}"
+            ),
+        }
+    }
+}
+
 fn number<T: FromStr>(words: &mut SplitWhitespace<'_>) -> Option<T> {
     words.next()?.parse().ok()
 }
@@ -99,6 +137,21 @@ mod tests {
             expected_cents: 6,
         };
         assert_eq!(read("audited 1 2 3 4 5 6"), Ok(Said::Audited(audited)));
+    }
+
+    #[test]
+    fn what_is_read_is_what_was_said() {
+        for line in [
+            "confirmed 700",
+            "handled 16 3 1",
+            "pruned 50",
+            "trouble it hangs up",
+            "audited 1 2 3 4 -5 6",
+        ] {
+            assert_eq!(Said::parse(line).unwrap().to_string(), line);
+        }
+        let lines = Said::Trouble("it\nhangs up".to_owned());
+        assert_eq!(lines.to_string(), "trouble it hangs up");
     }
 
     #[test]

@@ -1,15 +1,21 @@
 //! What happens in a storm, and when.
 
 use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
 use std::time::Duration;
 
-use crate::chaos::random::{Random, any_seed};
+use fastrand::Rng;
+
+use crate::error::Error;
 
 /// How many there are unless somebody says so.
 const CONSUMERS: u32 = 4;
 
-/// How many of a hundred events are published twice on purpose.
-const TWICE: u64 = 30;
+/// How many of so many events are published a second time on purpose: three of ten.
+#[must_use]
+pub const fn second_copies(messages: u32) -> u32 {
+    messages / 10 * 3 + messages % 10 * 3 / 10
+}
 
 /// One of these per so many published messages, and one at least.
 const KILL: u64 = 250;
@@ -37,7 +43,7 @@ pub struct Storm {
 }
 
 /// A mistake that people make, and that the audit has to find.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fault {
     /// The message is acknowledged before the commit.
     EarlyAck,
@@ -53,6 +59,16 @@ impl Fault {
             Self::EarlyAck => "early-ack",
             Self::NoKey => "no-key",
         }
+    }
+}
+
+impl FromStr for Fault {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|fault| fault.name() == name)
+            .ok_or_else(|| Error::new("there is no such fault"))
     }
 }
 
@@ -112,15 +128,14 @@ impl Storm {
         Self {
             messages,
             consumers: CONSUMERS,
-            seed: any_seed(),
+            seed: fastrand::u64(..),
             fault: None,
         }
     }
 
     /// How many messages are published, second copies included.
     pub(super) fn published(&self) -> u64 {
-        let messages = u64::from(self.messages);
-        messages + messages * TWICE / 100
+        u64::from(self.messages) + u64::from(second_copies(self.messages))
     }
 
     /// Who is there while it lasts.
@@ -137,9 +152,9 @@ impl Storm {
 
     /// What happens, in its order.
     pub(super) fn plan(&self) -> Vec<Planned> {
-        let mut random = Random::seeded(self.seed);
+        let mut random = Rng::with_seed(self.seed);
         let mut victims = Vec::new();
-        let mut kill = |random: &mut Random| {
+        let mut kill = |random: &mut Rng| {
             if victims.is_empty() {
                 // Everybody has a turn before anybody has the next.
                 victims = self.roles();
@@ -168,15 +183,15 @@ impl Storm {
     fn spread(
         &self,
         blows: u64,
-        random: &mut Random,
-        blow: &mut impl FnMut(&mut Random) -> Option<Blow>,
+        random: &mut Rng,
+        blow: &mut impl FnMut(&mut Rng) -> Option<Blow>,
     ) -> Vec<Planned> {
         let published = self.published();
         let planned = |part: u64| {
             let (start, end) = (published * part / blows, published * (part + 1) / blows);
             Some(Planned {
-                after: start + random.below((end - start).max(1)),
-                hesitation: Duration::from_millis(random.below(HESITATION)),
+                after: start + random.u64(0..(end - start).max(1)),
+                hesitation: Duration::from_millis(random.u64(0..HESITATION)),
                 blow: blow(random)?,
             })
         };
